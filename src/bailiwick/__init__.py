@@ -1,0 +1,3 @@
+"""Bailiwick: a sovereign query gateway for Spark."""
+
+__version__ = "0.1.0"

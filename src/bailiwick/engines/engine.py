@@ -1,0 +1,92 @@
+"""An engine, as the gateway sees it: something that runs one statement at a time in a session we opened.
+
+It decides nothing. Who may ask, how long it may take and where the rows go is known above.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from bailiwick.engines.description import Description
+from bailiwick.ids import LeaseId, NodeId, OperationId
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One `arrow_batch` of Spark: a whole Arrow IPC stream (schema, record batch, end), not decoded."""
+
+    data: bytes
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Spark's own count of tasks, so far."""
+
+    tasks_done: int
+    tasks_total: int
+    tasks_running: int = 0
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The operation ended well. Always the last event of a successful execution."""
+
+
+Event = Batch | Progress | Completed
+
+
+class EngineSession(ABC):
+    """A Spark session that only we know the name of."""
+
+    handle: str
+    """The secret by which the catalog knows this session; it reaches the engine once and no client ever."""
+
+    @abstractmethod
+    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
+        """Ask Spark what `sql` is. Nothing is executed. Raises BailiwickError for what does not parse or resolve."""
+
+    @abstractmethod
+    def execute(
+        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+    ) -> AsyncIterator[Event]:
+        """Run `sql`. Closing the iterator early does not stop Spark: call `interrupt` for that."""
+
+    @abstractmethod
+    async def interrupt(self, operation: OperationId) -> None:
+        """Stop the operation. Fine if it is gone already."""
+
+    @abstractmethod
+    async def use(self, catalog: str, namespace: tuple[str, ...]) -> None:
+        """Make these current."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Forget the session, and end what still runs in it."""
+
+
+class Engine(ABC):
+    """One Spark Connect server."""
+
+    node_id: NodeId
+
+    @property
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether sessions can be opened now."""
+
+    @abstractmethod
+    async def wait_ready(self, timeout_s: float) -> None:
+        """Return when the engine is ready. Raises CIRCUIT_BREAKER_OPEN when that takes longer than `timeout_s`."""
+
+    @abstractmethod
+    async def open_session(self) -> EngineSession:
+        """A new session with the gateway's confs, its catalog handle in place."""
+
+    @abstractmethod
+    async def explain_loss(self) -> str | None:
+        """After a transport failure: `out_of_memory`, `exited`, `stopped` or None if the engine seems alive.
+
+        Waits up to a second for the process's end to be known.
+        """
