@@ -1,0 +1,128 @@
+"""How a database came to look as it does: numbered steps, each done whole or not at all.
+
+A step, once released, is never edited; the next change is the next step. Steps are written in the SQL that
+SQLite and PostgreSQL share, and do not use `schema.py`, which moves on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, text
+
+from bailiwick.clock import Clock, wall
+from bailiwick.database.errors import NewerDatabaseError
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    version: int
+    description: str
+    statements: tuple[str, ...]
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        1,
+        "users, tokens, the catalog's pointers, the history of queries",
+        (
+            """
+            CREATE TABLE users (
+                name TEXT NOT NULL PRIMARY KEY,
+                roles TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                password_hash TEXT,
+                generation BIGINT NOT NULL,
+                disabled BOOLEAN NOT NULL,
+                created_at DOUBLE PRECISION NOT NULL
+            )
+            """,
+            """
+            CREATE TABLE tokens (
+                id TEXT NOT NULL PRIMARY KEY,
+                user_name TEXT NOT NULL,
+                secret_hash TEXT NOT NULL,
+                created_at DOUBLE PRECISION NOT NULL,
+                expires_at DOUBLE PRECISION NOT NULL,
+                revoked_at DOUBLE PRECISION,
+                FOREIGN KEY (user_name) REFERENCES users (name) ON DELETE CASCADE
+            )
+            """,
+            "CREATE INDEX tokens_user_name ON tokens (user_name)",
+            """
+            CREATE TABLE catalog_namespaces (
+                catalog TEXT NOT NULL,
+                namespace TEXT NOT NULL,
+                properties TEXT NOT NULL,
+                PRIMARY KEY (catalog, namespace)
+            )
+            """,
+            """
+            CREATE TABLE catalog_objects (
+                catalog TEXT NOT NULL,
+                namespace TEXT NOT NULL,
+                name TEXT NOT NULL,
+                kind TEXT NOT NULL,
+                uuid TEXT NOT NULL,
+                metadata_location TEXT NOT NULL,
+                PRIMARY KEY (catalog, namespace, name),
+                FOREIGN KEY (catalog, namespace) REFERENCES catalog_namespaces (catalog, namespace),
+                CONSTRAINT catalog_objects_kind CHECK (kind IN ('table', 'view'))
+            )
+            """,
+            """
+            CREATE TABLE queries (
+                id TEXT NOT NULL PRIMARY KEY,
+                principal TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                door TEXT NOT NULL,
+                sql TEXT NOT NULL,
+                kind TEXT,
+                state TEXT NOT NULL,
+                node_id TEXT,
+                error_code TEXT,
+                error_message TEXT,
+                created_at DOUBLE PRECISION NOT NULL,
+                started_at DOUBLE PRECISION,
+                finished_at DOUBLE PRECISION,
+                rows BIGINT NOT NULL,
+                bytes BIGINT NOT NULL
+            )
+            """,
+            "CREATE INDEX queries_created_at ON queries (created_at)",
+            "CREATE INDEX queries_state ON queries (state)",
+        ),
+    ),
+)
+
+
+def migrate(engine: Engine, migrations: Sequence[Migration] = MIGRATIONS, *, now: Clock = wall) -> int:
+    """Apply what is missing, in order. Returns the version reached; a newer database is left untouched."""
+    known = migrations[-1].version
+    with engine.begin() as connection:
+        found = _version(connection)
+    if found > known:
+        raise NewerDatabaseError(found, known)
+    for migration in migrations:
+        if migration.version > found:
+            with engine.begin() as connection:
+                _apply(connection, migration, now())
+    return known
+
+
+def _version(connection: Connection) -> int:
+    connection.execute(
+        text(
+            "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY, "
+            "description TEXT NOT NULL, applied_at DOUBLE PRECISION NOT NULL)"
+        )
+    )
+    return int(connection.execute(text("SELECT coalesce(max(version), 0) FROM schema_version")).scalar_one())
+
+
+def _apply(connection: Connection, migration: Migration, applied_at: float) -> None:
+    for statement in migration.statements:
+        connection.execute(text(statement))
+    connection.execute(
+        text("INSERT INTO schema_version (version, description, applied_at) VALUES (:v, :d, :a)"),
+        {"v": migration.version, "d": migration.description, "a": applied_at},
+    )

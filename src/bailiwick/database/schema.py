@@ -1,0 +1,105 @@
+"""The tables, as the code of today sees them.
+
+How a database comes to look like this is told by `migrations.py`; a test compares the two. Types are kept to
+what SQLite and PostgreSQL both know. Times are seconds since the epoch.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+schema_version = Table(
+    "schema_version",
+    metadata,
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("description", Text, nullable=False),
+    Column("applied_at", Double, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", Text, primary_key=True),
+    # A sorted JSON list of role names.
+    Column("roles", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    # Null for a user who proves who they are by other means.
+    Column("password_hash", Text, nullable=True),
+    # Goes up with every change that must end the signed tokens handed out before it.
+    Column("generation", BigInteger, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # Not `user`: that is a reserved word in PostgreSQL.
+    Column("user_name", Text, ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("revoked_at", Double, nullable=True),
+    Index("tokens_user_name", "user_name"),
+)
+
+catalog_namespaces = Table(
+    "catalog_namespaces",
+    metadata,
+    Column("catalog", Text, primary_key=True),
+    # The levels joined by U+001F.
+    Column("namespace", Text, primary_key=True),
+    # A JSON object of strings.
+    Column("properties", Text, nullable=False),
+)
+
+catalog_objects = Table(
+    "catalog_objects",
+    metadata,
+    Column("catalog", Text, primary_key=True),
+    Column("namespace", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("uuid", Text, nullable=False),
+    Column("metadata_location", Text, nullable=False),
+    # A namespace that still holds something cannot be deleted, whatever raced with the check before it.
+    ForeignKeyConstraint(
+        ["catalog", "namespace"], ["catalog_namespaces.catalog", "catalog_namespaces.namespace"]
+    ),
+    CheckConstraint("kind IN ('table', 'view')", name="catalog_objects_kind"),
+)
+
+queries = Table(
+    "queries",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("door", Text, nullable=False),
+    Column("sql", Text, nullable=False),
+    Column("kind", Text, nullable=True),
+    Column("state", Text, nullable=False),
+    Column("node_id", Text, nullable=True),
+    Column("error_code", Text, nullable=True),
+    Column("error_message", Text, nullable=True),
+    Column("created_at", Double, nullable=False),
+    Column("started_at", Double, nullable=True),
+    Column("finished_at", Double, nullable=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Index("queries_created_at", "created_at"),
+    Index("queries_state", "state"),
+)
