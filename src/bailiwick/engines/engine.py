@@ -37,6 +37,10 @@ class Completed:
 Event = Batch | Progress | Completed
 
 
+class EngineLost(Exception):  # noqa: N818  (it says what happened; whose fault it is, `Engine.explain_loss` knows)
+    """The way to the engine broke, or it does not answer. What it was doing may or may not have happened."""
+
+
 class EngineSession(ABC):
     """A Spark session that only we know the name of."""
 
@@ -45,21 +49,37 @@ class EngineSession(ABC):
 
     @abstractmethod
     async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
-        """Ask Spark what `sql` is. Nothing is executed. Raises BailiwickError for what does not parse or resolve."""
+        """Ask Spark what `sql` is. Nothing is executed. Raises BailiwickError if it does not parse or resolve."""
 
     @abstractmethod
     def execute(
         self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
     ) -> AsyncIterator[Event]:
-        """Run `sql`. Closing the iterator early does not stop Spark: call `interrupt` for that."""
+        """Run `sql`. Closing the iterator early does not stop Spark: call `interrupt` for that.
+
+        Raises EngineLost when the engine goes away under it. With `reattachable` a broken stream alone is
+        mended, as long as the engine lives.
+        """
 
     @abstractmethod
     async def interrupt(self, operation: OperationId) -> None:
         """Stop the operation. Fine if it is gone already."""
 
     @abstractmethod
-    async def use(self, catalog: str, namespace: tuple[str, ...]) -> None:
-        """Make these current."""
+    async def use(self, catalog: str, namespace: tuple[str, ...], *, lease: LeaseId | None = None) -> None:
+        """Make these current. A namespace is looked up under `lease`; a missing one is SCHEMA_NOT_FOUND."""
+
+    @abstractmethod
+    async def settle(self, timeout_s: float) -> bool:
+        """Interrupt whatever still runs here. True when Spark confirmed that all of it is gone.
+
+        Only then is the session fit for another query.
+        """
+
+    @property
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """Whether every operation ended in a way that Spark confirmed."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -71,6 +91,9 @@ class Engine(ABC):
 
     node_id: NodeId
 
+    generation: int = 0
+    """Counts the engine's starts. A session opened under an earlier one is gone with it."""
+
     @property
     @abstractmethod
     def is_ready(self) -> bool:
@@ -78,7 +101,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def wait_ready(self, timeout_s: float) -> None:
-        """Return when the engine is ready. Raises CIRCUIT_BREAKER_OPEN when that takes longer than `timeout_s`."""
+        """Return when the engine is ready. Raises CIRCUIT_BREAKER_OPEN if that takes longer than `timeout_s`."""
 
     @abstractmethod
     async def open_session(self) -> EngineSession:
