@@ -1,0 +1,24 @@
+"""What tests share: one gateway for all that only look at its front, because starting Spark is the slow part.
+
+A test that breaks something, or needs settings of its own, starts its own with `running_gateway`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bailiwick.testing.gateway import RunningGateway, running_gateway
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
+    with running_gateway(tmp_path_factory.mktemp("gateway") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def connection(gateway: RunningGateway) -> Iterator[Any]:
+    """ADBC, as `admin`."""
+    with gateway.connect() as opened:
+        yield opened
