@@ -1,0 +1,47 @@
+# `make` alone prints this help. Two commands do everything: `make demo` and `make test`.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check bench generate docs clean
+
+help: ## Print this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(STAMP) ## Set up .venv with pinned packages, jars and our Java
+
+$(STAMP): requirements/runtime.txt requirements/dev.txt pyproject.toml src/bailiwick/engines/jars.toml $(wildcard guard/src/io/bailiwick/*.java)
+	@.ci/setup $(PYTHON) $(VENV)
+	@touch $@
+
+demo: setup ## Start a gateway with a small lake, run queries, keep serving until Ctrl-C
+	@$(BIN)/bailiwick demo
+
+test: setup check ## Everything a release needs
+	@$(BIN)/pytest tests --ignore tests/unit -m "not full"
+
+test-all: setup check ## The same with the whole corpora instead of a seeded selection
+	@$(BIN)/pytest tests --ignore tests/unit
+
+check: setup ## Format, lint, types, layers, tidy, unit tests: under a minute, before each commit
+	@$(BIN)/ruff format --check --quiet src tests benchmarks examples
+	@$(BIN)/ruff check --quiet src tests benchmarks examples
+	@$(BIN)/mypy src/bailiwick tests benchmarks
+	@$(BIN)/lint-imports --no-cache | tail -n 3
+	@$(BIN)/python -m bailiwick.cli.reference --check
+	@$(BIN)/pytest -q tests/unit tests/test_tidy.py tests/test_docs.py
+
+bench: setup ## Ratios against the stock PySpark client on the same engine
+	@$(BIN)/python -m benchmarks
+
+generate: setup ## Write the protobuf modules anew
+	@$(BIN)/python -m bailiwick.testing.generate
+
+docs: setup ## Write the generated reference pages anew
+	@$(BIN)/python -m bailiwick.cli.reference
+
+clean: ## Remove what set-up and tests made
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .hypothesis
