@@ -65,9 +65,7 @@ def customers(spark: SparkSession) -> DataFrame:
     return spark.range(CUSTOMERS).select(
         F.col("id").alias("customer_id"),
         F.concat_ws(" ", first, last).alias("name"),
-        F.concat(F.lower(first), F.lit("."), F.col("id").cast("string"), F.lit("@example.org")).alias(
-            "email"
-        ),
+        email.alias("email"),
         _pick(SEGMENTS, "id", 3, skew=2.0).alias("segment"),
         _pick(COUNTRIES, "id", 4, skew=1.6).alias("country"),
         F.date_sub(F.lit(FIRST_DAY).cast("date"), _below(1500, "id", 5).cast("int")).alias("customer_since"),
@@ -96,9 +94,6 @@ def orders(spark: SparkSession) -> DataFrame:
         F.floor(F.pow(_unit("id", 23), F.lit(2.5)) * CUSTOMERS).cast("bigint").alias("customer_id"),
         ordered_at.alias("ordered_at"),
         status.alias("status"),
-        .when(day > DAYS - 4, "open")
-        .otherwise("paid")
-        .alias("status"),
         _pick(CHANNELS, "id", 25, skew=1.5).alias("channel"),
     )
 
