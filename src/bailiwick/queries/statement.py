@@ -1,0 +1,55 @@
+"""What a door asks for, and what it gets. None of it knows any wire."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from bailiwick.engines.description import Kind, Parameter
+from bailiwick.identity.principal import Principal
+from bailiwick.ids import QueryId
+from bailiwick.results.batches import Frame
+
+DEFAULT_CATALOG = "lake"
+UNKNOWN_ROWS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of one principal, as it arrived at a door."""
+
+    sql: str
+    principal: Principal
+    door: str
+    timeout_s: float | None = None
+    """How long it may take; None for the configured default."""
+    catalog: str = DEFAULT_CATALOG
+    namespace: tuple[str, ...] = ()
+    """What unqualified names mean; empty for the catalog's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a statement is, found out without running it."""
+
+    kind: Kind
+    schema: bytes | None
+    """An encapsulated Arrow IPC schema message, or None where it cannot be told before it runs."""
+    parameters: tuple[Parameter, ...] = ()
+
+
+class Result(ABC):
+    """A running or ended query, as the door that asked for it sees it."""
+
+    query_id: QueryId
+    schema: bytes
+    """An encapsulated Arrow IPC schema message: what the frames really have."""
+    kind: Kind
+
+    @property
+    @abstractmethod
+    def affected_rows(self) -> int:
+        """How many rows a change touched; -1 where nobody knows exactly."""
+
+    @abstractmethod
+    def frames(self) -> AsyncIterator[Frame]:
+        """The record batches, each as soon as it is there. Once only. Raises what the query failed with."""
