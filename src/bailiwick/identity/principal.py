@@ -9,7 +9,7 @@ READER = "reader"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person or a program that proved who it is. Doors get one from the authenticator, never from a client."""
+    """One who proved who they are, person or program. Made by the authenticator, never by a door."""
 
     name: str
     roles: frozenset[str] = field(default_factory=frozenset)
