@@ -1,0 +1,64 @@
+"""Small questions that tests ask a running gateway, and waiting for an answer to become true."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from adbc_driver_manager.dbapi import Error as AdbcError
+
+from bailiwick.testing.gateway import RunningGateway
+
+Value = TypeVar("Value")
+POLL_S = 0.05
+
+ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS JOIN range(0, 1000) b"
+"""Runs for hours if nobody stops it; shows progress; returns one row."""
+
+
+def rows(gateway: RunningGateway, sql: str, **who: str) -> list[tuple[Any, ...]]:
+    with gateway.connect(**who) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def value(gateway: RunningGateway, sql: str, **who: str) -> Any:
+    return rows(gateway, sql, **who)[0][0]
+
+
+def failure(gateway: RunningGateway, sql: str, **who: str) -> str:
+    """The message of the failure that `sql` must end in; it begins with our code."""
+    try:
+        got = rows(gateway, sql, **who)
+    except AdbcError as error:
+        return str(error)
+    raise AssertionError(f"expected a failure, got {len(got)} rows")
+
+
+def wait_until(what: str, condition: Callable[[], Value], timeout_s: float = 30.0) -> Value:
+    """The first truthy answer of `condition`. A failing one counts as not yet."""
+    deadline = time.monotonic() + timeout_s
+    last: BaseException | None = None
+    while time.monotonic() < deadline:
+        try:
+            if answer := condition():
+                return answer
+        except (AdbcError, LookupError, OSError) as error:
+            last = error
+        time.sleep(POLL_S)
+    raise AssertionError(f"not {what} within {timeout_s:.0f} s" + (f"; last: {last}" if last else ""))
+
+
+def running_queries(gateway: RunningGateway, containing: str) -> list[str]:
+    """Ids of the running queries whose text contains these words."""
+    sql = "SELECT query_id, sql FROM system.runtime.queries WHERE state = 'running'"
+    return [query_id for query_id, text in rows(gateway, sql) if containing in text]
+
+
+@contextmanager
+def in_background(action: Callable[[], Value]) -> Any:
+    """Run `action` in a thread; the block gets its future and waits for it at the end."""
+    with ThreadPoolExecutor(1) as pool:
+        future: Future[Value] = pool.submit(action)
+        yield future

@@ -1,0 +1,16 @@
+"""Gateways that are broken on purpose. None of them is shared with the tests that expect peace."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bailiwick.testing.gateway import RunningGateway, running_gateway
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
+    """One for each module: what a test breaks must be whole again before the next."""
+    data_dir: Path = tmp_path_factory.mktemp("gateway") / "data"
+    with running_gateway(data_dir, settings={"BAILIWICK__ENGINE__MEMORY": "1g"}) as running:
+        yield running
