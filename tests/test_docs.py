@@ -58,7 +58,9 @@ def assert_understood(command: click.Command, words: list[str], line: str) -> No
 
 
 def test_every_claim_names_a_test_that_exists() -> None:
-    rows = re.findall(r"^\| ([A-N]\d+) \|(.*)\| (works|partial|planned) \|(.*)\|$", status_page(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([A-N]\d+) \|(.*)\| (works|partial|planned) \|(.*)\|$", status_page(), re.MULTILINE
+    )
     assert len(rows) >= FEATURE_ROWS_MIN
     for feature, _promise, status, evidence in rows:
         named = re.findall(r"`(tests/[^`]+?\.py)(?:::(\w+))?`", evidence)

@@ -38,7 +38,9 @@ def test_there_is_something_to_check() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_modules_and_functions_are_short(path: Path) -> None:
     text = path.read_text()
-    assert text.count("\n") <= LINES_MAX, f"{path.name} is over {LINES_MAX} lines: which noun is hiding in it?"
+    assert text.count("\n") <= LINES_MAX, (
+        f"{path.name} is over {LINES_MAX} lines: which noun is hiding in it?"
+    )
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -60,7 +62,9 @@ def test_no_module_hides_behind_a_name_that_says_nothing(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_mocks_and_no_sleeping(path: Path) -> None:
     text = path.read_text()
-    assert not re.search(r"unittest\.mock|from mock |MagicMock|monkeypatch\.setattr", text) or path == Path(__file__)
+    assert not re.search(r"unittest\.mock|from mock |MagicMock|monkeypatch\.setattr", text) or path == Path(
+        __file__
+    )
     if path.is_relative_to(ROOT / "tests") and path != Path(__file__):
         assert not re.search(r"\btime\.sleep\((?!0\.0)", text), "wait for a condition with a deadline instead"
 
@@ -76,7 +80,9 @@ def test_no_error_is_swallowed_without_a_word(path: Path) -> None:
 
 
 def test_nothing_names_a_registry_or_a_path_of_one_machine() -> None:
-    registries = "|".join(("pypi" + r"\.org", "repo1" + r"\.maven", "maven" + r"\.org", "pythonhosted" + r"\.org"))
+    registries = "|".join(
+        ("pypi" + r"\.org", "repo1" + r"\.maven", "maven" + r"\.org", "pythonhosted" + r"\.org")
+    )
     pattern = re.compile(rf"{registries}|/" + r"work/main|/" + r"root/")
     for path in tracked_text_files():
         try:

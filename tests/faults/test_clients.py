@@ -15,7 +15,17 @@ from bailiwick.testing.gateway import RunningGateway
 
 pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(300)]
 
-WIDE = "SELECT id, sha2(cast(id AS STRING), 512) AS a, sha2(cast(-id AS STRING), 512) AS b FROM range(0, 1000000, 1, 64)"
+WIDE = (
+    "SELECT id, sha2(cast(id AS STRING), 512) AS a, sha2(cast(-id AS STRING), 512) AS b "
+    "FROM range(0, 1000000, 1, 64)"
+)
+CLIENT = """
+import sys
+from adbc_driver_flightsql import dbapi
+uri, password, sql = sys.argv[1:]
+connection = dbapi.connect(uri, db_kwargs={"username": "admin", "password": password}, autocommit=True)
+connection.cursor().execute(sql)
+"""
 MEGABYTE = 1 << 20
 
 
@@ -41,12 +51,7 @@ def test_ten_clients_that_stop_reading_do_not_keep_an_eleventh_waiting(gateway: 
 
 
 def test_a_killed_client_stops_spark_within_two_seconds(gateway: RunningGateway) -> None:
-    script = (
-        "import sys; from adbc_driver_flightsql import dbapi\n"
-        "c = dbapi.connect(sys.argv[1], db_kwargs={'username': 'admin', 'password': sys.argv[2]}, autocommit=True)\n"
-        "c.cursor().execute(sys.argv[3])"
-    )
-    client = subprocess.Popen([sys.executable, "-c", script, gateway.uri, gateway.admin_password, ENDLESS])
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, gateway.uri, gateway.admin_password, ENDLESS])
     try:
         wait_until("running", lambda: running_queries(gateway, "CROSS JOIN"))
         client.kill()
@@ -64,13 +69,8 @@ def test_a_killed_client_stops_spark_within_two_seconds(gateway: RunningGateway)
 def test_a_killed_client_of_a_change_leaves_no_late_commit(gateway: RunningGateway) -> None:
     rows(gateway, "CREATE NAMESPACE IF NOT EXISTS late")
     rows(gateway, "CREATE OR REPLACE TABLE late.target (n BIGINT) USING iceberg")
-    slow = "INSERT INTO late.target SELECT sum(a.id * b.id % 7) FROM range(0, 400000000, 1, 8) a CROSS JOIN range(0, 1000) b"
-    script = (
-        "import sys; from adbc_driver_flightsql import dbapi\n"
-        "c = dbapi.connect(sys.argv[1], db_kwargs={'username': 'admin', 'password': sys.argv[2]}, autocommit=True)\n"
-        "c.cursor().execute(sys.argv[3])"
-    )
-    client = subprocess.Popen([sys.executable, "-c", script, gateway.uri, gateway.admin_password, slow])
+    slow = f"INSERT INTO late.target {ENDLESS}"
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, gateway.uri, gateway.admin_password, slow])
     try:
         wait_until("running", lambda: running_queries(gateway, "INSERT INTO late"))
     finally:

@@ -38,7 +38,7 @@ def test_system_tables_answer_while_the_engine_is_away(gateway: RunningGateway) 
 
 
 def test_a_stopped_engine_meets_the_deadline(
-    gateway: RunningGateway, tmp_path_factory: pytest.TempPathFactory
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     settings = {"BAILIWICK__ENGINE__MEMORY": "1g", "BAILIWICK__LIMITS__TIMEOUT_S": "5"}
     with running_gateway(tmp_path_factory.mktemp("stopped") / "data", settings=settings) as impatient:

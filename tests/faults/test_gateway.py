@@ -1,4 +1,4 @@
-"""The gateway itself is stopped, killed, started twice. Nothing it started outlives it, nothing stays "running"."""
+"""The gateway is stopped, killed, started twice. What it started ends with it; nothing stays "running"."""
 
 import os
 import signal
@@ -83,7 +83,8 @@ def test_a_killed_gateway_takes_its_engine_along_and_leaves_nothing_running(
         assert value(again, "SELECT a FROM kept.t") == 1
         state, code, message = rows(
             again,
-            "SELECT state, error_code, error_message FROM system.runtime.queries WHERE sql LIKE 'INSERT INTO kept%'",
+            "SELECT state, error_code, error_message FROM system.runtime.queries "
+            "WHERE sql LIKE 'INSERT INTO kept%'",
         )[0]
         assert (state, code) == ("failed", "EXECUTION_FAILED")
         assert "restart" in message
@@ -93,9 +94,12 @@ def test_a_ticket_of_a_read_still_works_after_a_restart(tmp_path_factory: pytest
     from pyarrow import flight
 
     data_dir: Path = tmp_path_factory.mktemp("ticket") / "data"
-    with running_gateway(data_dir, settings=SETTINGS) as gateway, gateway.connect() as connection:
-        with connection.cursor() as cursor:
-            partitions, _schema = cursor.adbc_execute_partitions("SELECT 41 + 1 AS answer")
+    with (
+        running_gateway(data_dir, settings=SETTINGS) as gateway,
+        gateway.connect() as connection,
+        connection.cursor() as cursor,
+    ):
+        partitions, _schema = cursor.adbc_execute_partitions("SELECT 41 + 1 AS answer")
     ticket = flight.FlightInfo.deserialize(partitions[0]).endpoints[0].ticket
     with running_gateway(data_dir, settings=SETTINGS) as again:
         client = flight.connect(f"grpc://{again.grpc_address}")
