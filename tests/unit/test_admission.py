@@ -1,0 +1,270 @@
+"""Promises of the queue, each by example or over any story that hypothesis can think of."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bailiwick.engines.admission import (
+    Admission,
+    Admit,
+    Asked,
+    Event,
+    IllegalEvent,
+    Instruction,
+    Left,
+    Limits,
+    Promote,
+    Reason,
+    Refuse,
+    Started,
+    TimePassed,
+    position,
+    step,
+)
+from bailiwick.ids import LeaseId
+
+
+def limits(
+    *, slots: int = 2, long_max: int = 1, queue_length_max: int = 10, queue_length_per_principal_max: int = 5
+) -> Limits:
+    return Limits(slots, long_max, 10.0, queue_length_max, queue_length_per_principal_max, 60.0)
+
+
+@dataclass
+class Story:
+    """Feeds events to the machine, starts at once whom it admits, and keeps what it said."""
+
+    state: Admission
+    now: float = 0.0
+    said: list[Instruction] = field(default_factory=list)
+    starts: bool = True
+
+    def tell(self, event: Event, *, after_s: float = 0.0) -> tuple[Instruction, ...]:
+        self.now += after_s
+        self.state, instructions = step(self.state, event, self.now)
+        self.said.extend(instructions)
+        for instruction in instructions:
+            if isinstance(instruction, Admit) and self.starts:
+                self.state, more = step(self.state, Started(instruction.lease), self.now)
+                self.said.extend(more)
+        return instructions
+
+    def ask(self, name: str, principal: str = "ann") -> tuple[Instruction, ...]:
+        return self.tell(Asked(LeaseId(name), principal))
+
+    def leave(self, name: str) -> tuple[Instruction, ...]:
+        return self.tell(Left(LeaseId(name)))
+
+    def pass_time(self, seconds: float) -> tuple[Instruction, ...]:
+        return self.tell(TimePassed(), after_s=seconds)
+
+    @property
+    def present(self) -> list[LeaseId]:
+        return [one.lease for one in self.state.admitted] + [one.lease for one in self.state.waiting]
+
+    @property
+    def admitted(self) -> list[str]:
+        return [one.lease for one in self.said if isinstance(one, Admit)]
+
+
+def test_no_more_short_queries_run_at_once_than_there_are_slots() -> None:
+    story = Story(Admission(limits(slots=2)))
+    for name in ("a", "b", "c"):
+        story.ask(name)
+    assert story.admitted == ["a", "b"]
+    assert story.leave("a") == (Admit(LeaseId("c")),)
+
+
+def test_principals_take_turns_and_each_is_served_first_come_first_served() -> None:
+    story = Story(Admission(limits(slots=1)))
+    for name in ("a1", "a2", "a3"):
+        story.ask(name, "ann")
+    for name in ("b1", "b2"):
+        story.ask(name, "bob")
+    story.ask("c1", "cyd")
+    while len(story.admitted) < 6:
+        story.leave(story.admitted[-1])
+    assert story.admitted == ["a1", "a2", "b1", "c1", "a3", "b2"]
+
+
+def test_a_query_that_runs_long_gives_its_slot_to_the_next_in_line() -> None:
+    story = Story(Admission(limits(slots=1, long_max=1)))
+    story.ask("long")
+    story.ask("short")
+    assert story.pass_time(9.9) == ()
+    assert story.pass_time(0.1) == (Promote(LeaseId("long")), Admit(LeaseId("short")))
+    assert (story.state.short_count, story.state.long_count) == (1, 1)
+
+
+def test_no_more_are_promoted_than_the_cap_of_long_ones_allows() -> None:
+    story = Story(Admission(limits(slots=2, long_max=1)))
+    for name in ("a", "b", "c", "d"):
+        story.ask(name)
+    story.pass_time(10)
+    assert story.admitted == ["a", "b", "c"]
+    assert story.leave("a") == (Promote(LeaseId("b")), Admit(LeaseId("d")))
+
+
+def test_the_time_of_a_query_counts_from_its_start_and_not_from_its_place() -> None:
+    story = Story(Admission(limits(slots=1)), starts=False)
+    story.ask("a")
+    assert story.pass_time(30) == ()
+    story.tell(Started(LeaseId("a")))
+    assert story.pass_time(9) == ()
+    assert story.pass_time(1) == (Promote(LeaseId("a")),)
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
+    story = Story(Admission(limits(slots=1, queue_length_max=2)))
+    for name in ("running", "w1", "w2"):
+        story.ask(name)
+    (refusal,) = story.ask("w3", "bob")
+    assert isinstance(refusal, Refuse)
+    assert refusal.reason is Reason.QUEUE_FULL
+    assert refusal.retry_after_s >= 1
+
+
+def test_one_user_cannot_fill_the_queue_for_everyone() -> None:
+    story = Story(Admission(limits(slots=1, queue_length_max=10, queue_length_per_principal_max=2)))
+    for name in ("running", "w1", "w2"):
+        story.ask(name, "ann")
+    (refusal,) = story.ask("w3", "ann")
+    assert isinstance(refusal, Refuse)
+    assert refusal.reason is Reason.QUEUE_FULL_FOR_USER
+    assert story.ask("b1", "bob") == ()
+    assert position(story.state, LeaseId("b1")) == 2
+
+
+def test_who_waits_too_long_is_sent_away_once() -> None:
+    story = Story(Admission(limits(slots=1)))
+    story.ask("running")
+    story.ask("late")
+    assert story.pass_time(59) == (Promote(LeaseId("running")), Admit(LeaseId("late")))
+    story.ask("later")
+    (refusal,) = story.pass_time(60)
+    assert refusal == Refuse(LeaseId("later"), Reason.QUEUE_WAIT, 1.0)
+    assert story.pass_time(60) == ()
+
+
+def test_who_has_a_place_but_never_gets_a_session_is_sent_away_too() -> None:
+    story = Story(Admission(limits(slots=1)), starts=False)
+    story.ask("a")
+    story.ask("b")
+    refusals = story.pass_time(60)
+    assert {one.lease for one in refusals if isinstance(one, Refuse)} == {"a", "b"}
+    assert story.state.admitted == ()
+
+
+def test_leaving_twice_is_fine() -> None:
+    story = Story(Admission(limits()))
+    story.ask("a")
+    story.leave("a")
+    assert story.leave("a") == ()
+
+
+def test_asking_or_starting_twice_is_a_bug() -> None:
+    story = Story(Admission(limits()))
+    story.ask("a")
+    with pytest.raises(IllegalEvent):
+        story.ask("a")
+    with pytest.raises(IllegalEvent):
+        story.tell(Started(LeaseId("a")))
+
+
+MOVES = st.one_of(
+    st.tuples(st.just("ask"), st.sampled_from("abcd")),
+    st.tuples(st.just("leave"), st.integers(0, 30)),
+    st.tuples(st.just("time"), st.floats(0.1, 25.0)),
+)
+LIMITS = st.builds(
+    Limits,
+    slots=st.integers(1, 3),
+    long_max=st.integers(0, 2),
+    interactive_s=st.just(10.0),
+    queue_length_max=st.integers(1, 8),
+    queue_length_per_principal_max=st.integers(1, 4),
+    queue_wait_s=st.just(60.0),
+)
+
+
+def play(story: Story, moves: list[tuple[str, object]]) -> Iterator[Story]:
+    """Yields after each move. Leaves are of those that hold a place or wait, whichever the number hits."""
+    for number, (kind, value) in enumerate(moves):
+        present = story.present
+        match kind, value:
+            case "ask", str(principal):
+                story.ask(f"{principal}{number}", principal)
+            case "leave", int(index) if present:
+                story.leave(present[index % len(present)])
+            case "time", float(seconds):
+                story.pass_time(seconds)
+        yield story
+
+
+@settings(max_examples=300, deadline=None)
+@given(LIMITS, st.lists(MOVES, max_size=60))
+def test_never_more_run_than_slots_and_long_ones_together(
+    bounds: Limits, moves: list[tuple[str, object]]
+) -> None:
+    for story in play(Story(Admission(bounds)), moves):
+        assert story.state.short_count <= bounds.slots
+        assert story.state.long_count <= bounds.long_max
+        assert story.state.queue_length <= bounds.queue_length_max
+        # No slot stays free while someone waits.
+        assert not story.state.lines or story.state.short_count == bounds.slots
+
+
+@settings(max_examples=300, deadline=None)
+@given(LIMITS, st.lists(MOVES, max_size=60))
+def test_nobody_is_lost_and_nobody_is_admitted_or_refused_twice(
+    bounds: Limits, moves: list[tuple[str, object]]
+) -> None:
+    story = Story(Admission(bounds))
+    for _ in play(story, moves):
+        present = story.present
+        assert len(present) == len(set(present))
+        verdicts = [one.lease for one in story.said if isinstance(one, Admit | Refuse)]
+        refused = [one.lease for one in story.said if isinstance(one, Refuse)]
+        assert len(verdicts) == len(set(verdicts))
+        assert not set(refused) & set(present)
+    while present := [one.lease for one in story.state.admitted]:
+        story.leave(present[0])
+    assert story.state.queue_length == 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(LIMITS, st.lists(MOVES, max_size=40), st.sampled_from("abcd"))
+def test_no_principal_starves(bounds: Limits, moves: list[tuple[str, object]], principal: str) -> None:
+    story = Story(Admission(bounds))
+    for _ in play(story, moves):
+        pass
+    line = next((line for line in story.state.lines if line[0].principal == principal), None)
+    if line is None:
+        return
+    first, others = line[0].lease, len(story.state.lines) - 1
+    before, numbers = len(story.admitted), count()
+    while first not in story.admitted:
+        # Everyone else keeps asking; each may pass at most once before the first of this line is served.
+        story.ask(f"noisy{next(numbers)}", "noisy")
+        story.leave(story.state.admitted[0].lease)
+    assert story.admitted.index(first) - before <= others + 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(LIMITS, st.lists(MOVES, max_size=60))
+def test_a_position_is_the_number_of_turns_until_admission(
+    bounds: Limits, moves: list[tuple[str, object]]
+) -> None:
+    story = Story(Admission(bounds))
+    for _ in play(story, moves):
+        pass
+    promised = {one.lease: position(story.state, one.lease) for one in story.state.waiting}
+    before = len(story.admitted)
+    while story.state.lines:
+        story.leave(story.state.admitted[-1].lease)
+    served = {lease: number for number, lease in enumerate(story.admitted[before:], start=1)}
+    assert served == promised
