@@ -9,13 +9,19 @@ class LimitsConfig(BaseModel):
     sql_bytes_max: int = Field(
         1 << 20, ge=1024, le=64 << 20, description="Longest statement, in bytes of UTF-8."
     )
-    result_rows_max: int = Field(0, ge=0, description="Most rows one result may have; 0 means no limit.")
+    result_rows_max: int = Field(
+        default=0, ge=0, description="Most rows one result may have; 0 means no limit."
+    )
     result_bytes_max: int = Field(
         2 << 30, ge=0, description="Most bytes one result may have; 0 means no limit."
     )
-    result_columns_max: int = Field(2000, ge=1, le=100_000, description="Most columns one result may have.")
-    timeout_s: float = Field(300.0, gt=0, description="Deadline of a query that names none.")
-    timeout_max_s: float = Field(3600.0, gt=0, description="The longest deadline a client may ask for.")
+    result_columns_max: int = Field(
+        default=2000, ge=1, le=100_000, description="Most columns one result may have."
+    )
+    timeout_s: float = Field(default=300.0, gt=0, description="Deadline of a query that names none.")
+    timeout_max_s: float = Field(
+        default=3600.0, gt=0, description="The longest deadline a client may ask for."
+    )
     stream_idle_s: float = Field(
         30.0, gt=0, description="A running query whose engine shows no sign of life for this long is ended."
     )

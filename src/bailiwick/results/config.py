@@ -19,7 +19,7 @@ class ResultsConfig(BaseModel):
         300.0, gt=0, description="A client that takes nothing for this long is ended."
     )
     message_bytes_max: int = Field(
-        16 << 20,
+        default=16 << 20,
         ge=1 << 20,
         le=1 << 30,
         description="The largest single message sent to a client: one row must fit.",
