@@ -7,13 +7,13 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sql_bytes_max: int = Field(
-        1 << 20, ge=1024, le=64 << 20, description="Longest statement, in bytes of UTF-8."
+        default=1 << 20, ge=1024, le=64 << 20, description="Longest statement, in bytes of UTF-8."
     )
     result_rows_max: int = Field(
         default=0, ge=0, description="Most rows one result may have; 0 means no limit."
     )
     result_bytes_max: int = Field(
-        2 << 30, ge=0, description="Most bytes one result may have; 0 means no limit."
+        default=2 << 30, ge=0, description="Most bytes one result may have; 0 means no limit."
     )
     result_columns_max: int = Field(
         default=2000, ge=1, le=100_000, description="Most columns one result may have."
@@ -23,8 +23,10 @@ class LimitsConfig(BaseModel):
         default=3600.0, gt=0, description="The longest deadline a client may ask for."
     )
     stream_idle_s: float = Field(
-        30.0, gt=0, description="A running query whose engine shows no sign of life for this long is ended."
+        default=30.0,
+        gt=0,
+        description="A running query whose engine shows no sign of life for this long is ended.",
     )
     history_days: float = Field(
-        30.0, gt=0, description="How long ended queries stay in `system.runtime.queries`."
+        default=30.0, gt=0, description="How long ended queries stay in `system.runtime.queries`."
     )

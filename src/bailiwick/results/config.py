@@ -7,16 +7,19 @@ class ResultsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     window_bytes: int = Field(
-        16 << 20, ge=1 << 20, le=1 << 30, description="What one result may hold in the gateway's memory."
+        default=16 << 20,
+        ge=1 << 20,
+        le=1 << 30,
+        description="What one result may hold in the gateway's memory.",
     )
     spool_bytes_max: int = Field(
-        8 << 30, ge=0, description="What one result may hold on disk beyond its window."
+        default=8 << 30, ge=0, description="What one result may hold on disk beyond its window."
     )
     spool_total_bytes_max: int = Field(
-        32 << 30, ge=0, description="What all results together may hold on disk."
+        default=32 << 30, ge=0, description="What all results together may hold on disk."
     )
     reader_idle_s: float = Field(
-        300.0, gt=0, description="A client that takes nothing for this long is ended."
+        default=300.0, gt=0, description="A client that takes nothing for this long is ended."
     )
     message_bytes_max: int = Field(
         default=16 << 20,
