@@ -1,0 +1,65 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Bearer(_message.Message):
+    __slots__ = ("name", "tenant")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
+
+class Read(_message.Message):
+    __slots__ = ("sql", "schema", "query_id")
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    QUERY_ID_FIELD_NUMBER: _ClassVar[int]
+    sql: str
+    schema: bytes
+    query_id: str
+    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ...) -> None: ...
+
+class Outcome(_message.Message):
+    __slots__ = ("query_id",)
+    QUERY_ID_FIELD_NUMBER: _ClassVar[int]
+    query_id: str
+    def __init__(self, query_id: _Optional[str] = ...) -> None: ...
+
+class SqlInfo(_message.Message):
+    __slots__ = ("codes",)
+    CODES_FIELD_NUMBER: _ClassVar[int]
+    codes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, codes: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Ticket(_message.Message):
+    __slots__ = ("bearer", "read", "outcome", "sql_info")
+    BEARER_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    SQL_INFO_FIELD_NUMBER: _ClassVar[int]
+    bearer: Bearer
+    read: Read
+    outcome: Outcome
+    sql_info: SqlInfo
+    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, _Mapping]] = ..., sql_info: _Optional[_Union[SqlInfo, _Mapping]] = ...) -> None: ...
+
+class Prepared(_message.Message):
+    __slots__ = ("bearer", "sql", "kind", "schema", "described_at", "parameter_count")
+    BEARER_FIELD_NUMBER: _ClassVar[int]
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBED_AT_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_COUNT_FIELD_NUMBER: _ClassVar[int]
+    bearer: Bearer
+    sql: str
+    kind: str
+    schema: bytes
+    described_at: float
+    parameter_count: int
+    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., sql: _Optional[str] = ..., kind: _Optional[str] = ..., schema: _Optional[bytes] = ..., described_at: _Optional[float] = ..., parameter_count: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,209 @@
+"""A small Flight SQL client on grpc.aio: sign in, run a statement, read Arrow.
+
+It speaks what our gateway speaks, for our own commands; programs use a driver. Leaving an `execute` early ends
+the query on the gateway.
+"""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
+
+from bailiwick._generated import Flight_pb2 as flight
+from bailiwick._generated import FlightSql_pb2 as sql
+from bailiwick.client.address import Address
+from bailiwick.client.errors import QUERY_ID_HEADER, QueryFailed, from_grpc
+
+_SERVICE = "/arrow.flight.protocol.FlightService/"
+_LOGIN_TIMEOUT_S = 30.0
+_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Password:
+    name: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Token:
+    token: str
+
+
+Credentials = Password | Token
+
+
+class Answer:
+    """One statement's answer: its schema, its id, and its batches as they come."""
+
+    def __init__(
+        self, schema: pa.Schema, query_id: str | None, total_records: int, stream: Any, address: str
+    ) -> None:
+        self.schema = schema
+        self.query_id = query_id
+        self.total_records = total_records
+        self._stream = stream
+        self._address = address
+
+    async def batches(self) -> AsyncIterator[pa.RecordBatch]:
+        try:
+            async for message in self._stream:
+                yield _read_batch(message, self.schema)
+        except grpc.aio.AioRpcError as error:
+            raise from_grpc(error, self._address) from error
+
+    async def table(self) -> pa.Table:
+        """All of it, in memory."""
+        return pa.Table.from_batches([batch async for batch in self.batches()], schema=self.schema)
+
+
+class FlightClient:
+    """Use it as `async with FlightClient(address, credentials) as client`."""
+
+    def __init__(self, address: Address, credentials: Credentials) -> None:
+        self._address = str(address)
+        self._credentials = credentials
+        self._channel: Any = None
+        self._metadata: tuple[tuple[str, str], ...] = ()
+
+    async def __aenter__(self) -> "FlightClient":
+        self._channel = grpc.aio.insecure_channel(self._address, options=_OPTIONS)
+        try:
+            await self.login()
+        except BaseException:
+            await self._channel.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self._channel.close()
+
+    async def login(self) -> None:
+        """Trade the password for a token, or take the token as it is. Unreachable if nobody answers."""
+        match self._credentials:
+            case Token(token):
+                self._metadata = (("authorization", f"Bearer {token}"),)
+            case Password(name, password):
+                encoded = base64.b64encode(f"{name}:{password}".encode()).decode()
+                call = self._channel.stream_stream(_SERVICE + "Handshake")(
+                    metadata=(("authorization", f"Basic {encoded}"),), timeout=_LOGIN_TIMEOUT_S
+                )
+                self._metadata = (("authorization", await self._granted(call)),)
+
+    async def _granted(self, call: Any) -> str:
+        try:
+            await call.done_writing()
+            async for _ in call:
+                pass
+            headers = dict(await call.initial_metadata())
+        except grpc.aio.AioRpcError as error:
+            raise from_grpc(error, self._address) from error
+        token = headers.get("authorization")
+        if not isinstance(token, str):
+            raise QueryFailed("INTERNAL_ERROR", "the gateway gave no token")
+        return token
+
+    @asynccontextmanager
+    async def execute(self, statement: str) -> AsyncIterator[Answer]:
+        """Run `statement`. The schema is known on entering; leaving early ends the query."""
+        started = self.start(statement)
+        try:
+            info = await started.info()
+            async with self.fetch(info) as answer:
+                yield answer
+        finally:
+            started.cancel()
+
+    def start(self, statement: str) -> "Started":
+        """Ask for the statement. A change runs now, a read when it is fetched."""
+        command = _packed(sql.CommandStatementQuery(query=statement))
+        descriptor = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=command)
+        call = self._channel.unary_unary(_SERVICE + "GetFlightInfo")(
+            descriptor.SerializeToString(), metadata=self._metadata
+        )
+        return Started(call, self._address)
+
+    @asynccontextmanager
+    async def fetch(self, info: flight.FlightInfo) -> AsyncIterator[Answer]:
+        """Read what was promised."""
+        ticket = info.endpoint[0].ticket.SerializeToString()
+        stream = self._channel.unary_stream(_SERVICE + "DoGet")(ticket, metadata=self._metadata)
+        try:
+            first = await stream.read()
+            if first is grpc.aio.EOF:
+                raise QueryFailed("INTERNAL_ERROR", "the answer has no schema")
+            query_id = _query_id(info) or dict(await stream.initial_metadata()).get(QUERY_ID_HEADER)
+            yield Answer(_read_schema(first), query_id, info.total_records, stream, self._address)
+        except grpc.aio.AioRpcError as error:
+            raise from_grpc(error, self._address) from error
+        finally:
+            stream.cancel()
+
+
+class Started:
+    """A statement on its way."""
+
+    def __init__(self, call: Any, address: str) -> None:
+        self._call = call
+        self._address = address
+
+    async def query_id(self) -> str | None:
+        """The id under which a change runs, as soon as the gateway tells; None if it tells none."""
+        try:
+            found = dict(await self._call.initial_metadata()).get(QUERY_ID_HEADER)
+        except grpc.aio.AioRpcError:
+            return None
+        return found if isinstance(found, str) else None
+
+    async def info(self) -> flight.FlightInfo:
+        try:
+            return flight.FlightInfo.FromString(await self._call)
+        except grpc.aio.AioRpcError as error:
+            raise from_grpc(error, self._address) from error
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+
+def announced_id(info: flight.FlightInfo) -> str | None:
+    """The query id that a FlightInfo carries."""
+    return _query_id(info)
+
+
+def _query_id(info: flight.FlightInfo) -> str | None:
+    try:
+        found = json.loads(info.app_metadata).get("query_id")
+    except (ValueError, AttributeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _packed(message: Message) -> bytes:
+    type_url = f"type.googleapis.com/{message.DESCRIPTOR.full_name}"
+    return AnyMessage(type_url=type_url, value=message.SerializeToString()).SerializeToString()
+
+
+def _read_schema(message: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(_ipc_message(flight.FlightData.FromString(message)))
+
+
+def _read_batch(message: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.ipc.read_record_batch(_ipc_message(flight.FlightData.FromString(message)), schema)
+
+
+def _ipc_message(data: flight.FlightData) -> pa.Message:
+    header = data.data_header
+    prefix = b"\xff\xff\xff\xff" + len(header).to_bytes(4, "little")
+    return pa.ipc.read_message(pa.py_buffer(b"".join((prefix, header, data.data_body))))

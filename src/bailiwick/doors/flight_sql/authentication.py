@@ -1,0 +1,109 @@
+"""Who calls: Handshake trades a password for a token, every other call shows one.
+
+This reads headers; whether a credential is good is for the authenticator to say. All failures are
+AUTHENTICATION_FAILED (or SESSION_EXPIRED, if the authenticator says so), and none repeats what was sent.
+"""
+
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from typing import Any
+
+from bailiwick._generated import Flight_pb2 as flight
+from bailiwick.doors.flight_sql.wire import parse
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.authenticator import Authenticator, Peer
+from bailiwick.identity.principal import Principal
+
+Context = Any
+"""A grpc.aio.ServicerContext; grpc ships no types."""
+
+
+class Authentication:
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def principal(self, context: Context) -> Principal:
+        """Whose token this call shows."""
+        scheme, credential = _authorization(context)
+        if scheme != "bearer":
+            raise _failed("Sign in first: this call needs a bearer token.")
+        return await self._authenticator.authenticate_bearer(credential, peer=_peer(context))
+
+    async def handshake(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        """Answer with a token, in the header for most drivers and in one message for the others."""
+        token = await self._token(requests, context)
+        await context.send_initial_metadata((("authorization", f"Bearer {token}"),))
+        await context.write(flight.HandshakeResponse(payload=token.encode()).SerializeToString())
+
+    async def _token(self, requests: AsyncIterator[bytes], context: Context) -> str:
+        if _has_authorization(context):
+            scheme, credential = _authorization(context)
+            if scheme == "bearer":
+                # Checked and given back as it is. A new one would let a token prolong its own life.
+                await self._authenticator.authenticate_bearer(credential, peer=_peer(context))
+                return credential
+            return await self._exchange(*basic_credentials(credential), _peer(context))
+        first = await anext(aiter(requests), None)
+        if first is None:
+            raise _failed("No credentials were sent.")
+        payload = parse(flight.HandshakeRequest, first).payload
+        basic = parse(flight.BasicAuth, payload)
+        return await self._exchange(basic.username, basic.password, _peer(context))
+
+    async def _exchange(self, name: str, password: str, peer: Peer) -> str:
+        principal = await self._authenticator.authenticate_basic(name, password, peer=peer)
+        return self._authenticator.issue(principal)
+
+
+def basic_credentials(encoded: str) -> tuple[str, str]:
+    """Name and password from a Basic header. Some drivers leave out base64's padding."""
+    try:
+        text = base64.b64decode(
+            encoded.rstrip("=") + "=" * (-len(encoded.rstrip("=")) % 4), validate=True
+        ).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError) as error:
+        raise _failed("The Basic credentials are not well-formed.") from error
+    name, separator, password = text.partition(":")
+    if not separator or not name:
+        raise _failed("The Basic credentials are not well-formed.")
+    return name, password
+
+
+def _peer(context: Context) -> Peer:
+    return Peer.parse(context.peer() or "")
+
+
+def _has_authorization(context: Context) -> bool:
+    return any(key in ("authorization", "auth-token-bin") for key, _ in context.invocation_metadata() or ())
+
+
+def _authorization(context: Context) -> tuple[str, str]:
+    """Scheme, in lower case, and credential.
+
+    Drivers that log in by message send the bare token as `auth-token-bin`.
+    """
+    metadata = context.invocation_metadata() or ()
+    values = [value for key, value in metadata if key == "authorization"]
+    if len(values) > 1:
+        raise _failed("Several credentials were sent.")
+    if values:
+        scheme, _, credential = _text(values[0]).partition(" ")
+        if scheme.lower() not in ("basic", "bearer") or not credential:
+            raise _failed("The authorization header must be Basic or Bearer.")
+        return scheme.lower(), credential.strip()
+    for key, value in metadata:
+        if key == "auth-token-bin":
+            return "bearer", _text(value)
+    raise _failed("No credentials were sent.")
+
+
+def _text(value: str | bytes) -> str:
+    try:
+        return value if isinstance(value, str) else value.decode()
+    except UnicodeDecodeError as error:
+        raise _failed("The credentials are not text.") from error
+
+
+def _failed(message: str) -> BailiwickError:
+    return BailiwickError(Code.AUTHENTICATION_FAILED, message)

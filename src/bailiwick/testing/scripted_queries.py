@@ -1,0 +1,100 @@
+"""A query service that answers from a script, for testing doors without an engine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from bailiwick.engines.description import Kind, Parameter
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.ids import QueryId, new_query_id
+from bailiwick.queries.statement import Prepared, Result, Statement
+from bailiwick.results.batches import Frame, frames_of_table, schema_message
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What happens to one statement."""
+
+    table: pa.Table
+    kind: Kind = Kind.READ
+    affected_rows: int = -1
+    parameters: tuple[Parameter, ...] = ()
+    announced: pa.Schema | None = None
+    """The schema at prepare, where it differs from what is streamed."""
+    schema_unknown: bool = False
+    """Whether prepare cannot tell the schema."""
+    failure: BailiwickError | None = None
+    """Raised after the batches."""
+    held: asyncio.Event | None = None
+    """After the first batch nothing comes until this is set."""
+
+
+@dataclass(slots=True)
+class Run:
+    statement: Statement
+    query_id: QueryId
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: bool = False
+
+
+class ScriptedQueries:
+    """Knows its scripts by their SQL; anything else is a SYNTAX_ERROR."""
+
+    def __init__(self, scripts: dict[str, Script]) -> None:
+        self.scripts = scripts
+        self.prepared: list[Statement] = []
+        self.runs: list[Run] = []
+        self.started = asyncio.Event()
+
+    async def prepare(self, statement: Statement) -> Prepared:
+        script = self._script(statement)
+        self.prepared.append(statement)
+        schema = schema_message(script.announced or script.table.schema)
+        return Prepared(script.kind, None if script.schema_unknown else schema, script.parameters)
+
+    @asynccontextmanager
+    async def run(
+        self, statement: Statement, *, query_id: QueryId | None = None, expected_schema: bytes | None = None
+    ) -> AsyncIterator[Result]:
+        del expected_schema  # The door compares for itself as well, and that is what is tested here.
+        script = self._script(statement)
+        run = Run(statement, query_id or new_query_id())
+        self.runs.append(run)
+        self.started.set()
+        result = _ScriptedResult(run.query_id, script)
+        try:
+            yield result
+        finally:
+            run.cancelled = not result.complete
+            run.ended.set()
+
+    def _script(self, statement: Statement) -> Script:
+        script = self.scripts.get(statement.sql)
+        if script is None:
+            raise BailiwickError(Code.SYNTAX_ERROR, "no such script")
+        return script
+
+
+class _ScriptedResult(Result):
+    def __init__(self, query_id: QueryId, script: Script) -> None:
+        self.query_id = query_id
+        self.kind = script.kind
+        self.schema, self._frames = frames_of_table(script.table)
+        self.complete = False
+        self._script = script
+
+    @property
+    def affected_rows(self) -> int:
+        return self._script.affected_rows
+
+    async def frames(self) -> AsyncIterator[Frame]:
+        for frame in self._frames:
+            yield frame
+            if self._script.held is not None:
+                await self._script.held.wait()
+        self.complete = True
+        if self._script.failure is not None:
+            raise self._script.failure
