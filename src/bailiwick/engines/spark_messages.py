@@ -1,0 +1,98 @@
+"""Spark's messages, made fit to be read by the person whose statement failed.
+
+Spark's text carries its condition, its SQLSTATE, the statement, the plan and sometimes a stack trace. The
+first two travel beside the message, so they are cut; plans and traces say nothing to the author of a
+statement and much to someone who should not know.
+"""
+
+import re
+from typing import Final
+
+from bailiwick.errors import Position
+from bailiwick.telemetry.scrub import bounded, without_traces
+
+MESSAGE_LENGTH_MAX: Final = 2_000
+_CONTEXT_LINES_MAX: Final = 12
+_CONTEXT_LINE_LENGTH_MAX: Final = 200
+
+_CONDITION = re.compile(r"^\s*\[[A-Z_][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\]\s*")
+_SQLSTATE = re.compile(r"\s*\bSQLSTATE: ([0-9A-Z]{5})\b")
+_CONTEXT = re.compile(r"(?m)^== (?:SQL|DataFrame|Expression)\b.*==[ ]*$")
+_PLAN = re.compile(r";?(?: line \d+ pos \d+)?;?\n(?=[ ]*(?:[+:|]- |'?[A-Z][A-Za-z]+(?: |$|\()))")
+_TRAILING_POSITION = re.compile(r"(?:[;,]? ?line \d+ pos \d+|\(line \d+, pos \d+\))[;.]?\s*$")
+# Advice to change a setting that no client of ours may change.
+_FORBIDDEN_ADVICE = re.compile(
+    r'\s*(?:If necessary|To bypass this error,?) set "spark\.[\w.]+" to "?\w+"?[^.]*\.'
+)
+
+_POSITIONS: Final = (
+    (re.compile(r"\(line (\d+), pos (\d+)\)"), 1),
+    (re.compile(r"\bline (\d+) pos (\d+)"), 1),
+    (re.compile(r"== SQL \(line (\d+), position (\d+)\) =="), 0),
+)
+"""Spark counts columns from 0 in the first two forms and from 1 in the last; lines from 1 in all."""
+
+_TASK_FAILURE = re.compile(
+    r"(?:\): |^|\n)(?P<name>(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable|Failure))"
+    r"(?:: (?P<text>[^\n]*))?"
+)
+_EMBEDDED_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
+
+
+def readable(message: str, *, keep_context: bool = False) -> str:
+    """The sentence itself; with `keep_context` also the part of the statement that Spark points at."""
+    message = message[: 4 * MESSAGE_LENGTH_MAX].replace("\r\n", "\n")
+    head, context = _split_context(_CONDITION.sub("", message))
+    plan = _PLAN.search(head)
+    if plan is not None:
+        head = head[: plan.start()]
+    head = _FORBIDDEN_ADVICE.sub("", _SQLSTATE.sub("", without_traces(head)))
+    head = _TRAILING_POSITION.sub("", head.strip()).strip()
+    text = f"{head}\n{_bounded_context(context)}" if keep_context and context else head
+    return bounded(text.strip(), MESSAGE_LENGTH_MAX)
+
+
+def position(message: str) -> Position | None:
+    """Where in the statement, if the message says so."""
+    beginning = message[: 4 * MESSAGE_LENGTH_MAX]
+    for form, column_offset in _POSITIONS:
+        found = form.search(beginning)
+        if found is not None:
+            return Position(int(found[1]), int(found[2]) + column_offset)
+    return None
+
+
+def embedded_exception(message: str) -> tuple[str, str] | None:
+    """The Java class and the text that a failed task reports inside the message of its job."""
+    found = _TASK_FAILURE.search(message[: 4 * MESSAGE_LENGTH_MAX])
+    return (found["name"], found["text"] or "") if found is not None else None
+
+
+def embedded_condition(message: str) -> str | None:
+    """The condition that a text without one of its own carries in brackets."""
+    found = _EMBEDDED_CONDITION.search(message[: 4 * MESSAGE_LENGTH_MAX])
+    return found[1] if found is not None else None
+
+
+def embedded_sqlstate(message: str) -> str | None:
+    found = _SQLSTATE.search(message[: 4 * MESSAGE_LENGTH_MAX])
+    return found[1] if found is not None else None
+
+
+def _split_context(message: str) -> tuple[str, str]:
+    found = _CONTEXT.search(message)
+    return (message, "") if found is None else (message[: found.start()], message[found.start() :])
+
+
+def _bounded_context(context: str) -> str:
+    """The lines around the mark, each cut to a readable width."""
+    lines = context.rstrip().splitlines()
+    marked = next(
+        (number for number, line in enumerate(lines) if line.strip(" -^") == "" and "^" in line), len(lines)
+    )
+    kept = (
+        lines[:_CONTEXT_LINES_MAX]
+        if marked < _CONTEXT_LINES_MAX
+        else lines[marked - _CONTEXT_LINES_MAX + 1 : marked + 1]
+    )
+    return "\n".join(bounded(line, _CONTEXT_LINE_LENGTH_MAX) for line in kept)
