@@ -1,0 +1,71 @@
+package io.bailiwick;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.iceberg.catalog.SessionCatalog.SessionContext;
+import org.apache.iceberg.rest.HTTPHeaders;
+import org.apache.iceberg.rest.HTTPRequest;
+import org.apache.iceberg.rest.ImmutableHTTPRequest;
+import org.apache.iceberg.rest.RESTClient;
+import org.apache.iceberg.rest.auth.AuthManager;
+import org.apache.iceberg.rest.auth.AuthSession;
+import org.apache.spark.SparkContext;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Signs each call to the facade with the engine's credential, the session's handle and the operation's lease. */
+public final class LeaseAuth implements AuthManager {
+  static final String SESSION = "X-Bailiwick-Session";
+  static final String LEASE = "X-Bailiwick-Lease";
+  private static final String TAG = "_Tag_";
+
+  /** Iceberg makes one by this constructor. */
+  public LeaseAuth(String name) {}
+
+  /** The lease of the operation that this thread works for, as the gateway tagged it; none outside an operation. */
+  static Map<String, String> lease(SparkContext spark) {
+    for (String tag : CollectionConverters.asJava(spark.getJobTags())) {
+      // Spark writes `SparkConnect_OperationTag_User_…_Session_…_Tag_<ours>`.
+      int start = tag.lastIndexOf(TAG) + TAG.length();
+      if (start > TAG.length() && tag.startsWith("L", start)) {
+        return Map.of(LEASE, tag.substring(start));
+      }
+    }
+    return Map.of();
+  }
+
+  @Override
+  public AuthSession catalogSession(RESTClient client, Map<String, String> properties) {
+    try {
+      String credential = Files.readString(Path.of(properties.get("credential-file"))).strip();
+      return new Signed(Map.of("Authorization", "Bearer " + credential));
+    } catch (IOException error) {
+      throw new UncheckedIOException("The engine's credential cannot be read", error);
+    }
+  }
+
+  @Override
+  public AuthSession contextualSession(SessionContext context, AuthSession engine) {
+    Map<String, String> headers = new HashMap<>(((Signed) engine).headers);
+    headers.putAll(context.credentials());
+    headers.putAll(context.properties());
+    return new Signed(headers);
+  }
+
+  @Override
+  public void close() {}
+
+  private record Signed(Map<String, String> headers) implements AuthSession {
+    @Override
+    public HTTPRequest authenticate(HTTPRequest request) {
+      HTTPHeaders signed = request.headers().putIfAbsent(HTTPHeaders.of(headers));
+      return ImmutableHTTPRequest.builder().from(request).headers(signed).build();
+    }
+
+    @Override
+    public void close() {}
+  }
+}

@@ -1,0 +1,72 @@
+package io.bailiwick;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.SessionCatalog.SessionContext;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.ViewCatalog;
+import org.apache.iceberg.rest.HTTPClient;
+import org.apache.iceberg.rest.RESTSessionCatalog;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Tuple2;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The catalog of every session of an engine, over one REST client.
+ *
+ * <p>Where the facade is and who the engine is come from static configuration, so no session can change them. A session
+ * brings only its handle (`token`). What it may do is decided by the facade from the handle and the lease of the
+ * operation that asks, see {@link LeaseAuth}.
+ */
+public final class SharedRestCatalog extends SparkCatalog {
+  private static final String SETTINGS = "spark.bailiwick.catalog.";
+  private static RESTSessionCatalog shared;
+
+  @Override
+  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    SparkContext spark = SparkSession.active().sparkContext();
+    RESTSessionCatalog rest = shared(spark);
+    String id = UUID.randomUUID().toString();
+    String handle = options.getOrDefault("token", "");
+    Class<?>[] faces = {Catalog.class, SupportsNamespaces.class, ViewCatalog.class};
+    return (Catalog) Proxy.newProxyInstance(SharedRestCatalog.class.getClassLoader(), faces, (proxy, method, arguments) -> {
+      // Made anew for each call: what is loaded now belongs to the lease that loads it, and sends that lease for ever.
+      SessionContext context = new SessionContext(id, null, Map.of(LeaseAuth.SESSION, handle), LeaseAuth.lease(spark));
+      Class<?> face = method.getDeclaringClass();
+      return call(method, face == ViewCatalog.class ? rest.asViewCatalog(context) : rest.asCatalog(context), arguments);
+    });
+  }
+
+  private static Object call(Method method, Object target, Object[] arguments) throws Throwable {
+    try {
+      return method.invoke(target, arguments);
+    } catch (InvocationTargetException error) {
+      throw error.getCause();
+    }
+  }
+
+  private static synchronized RESTSessionCatalog shared(SparkContext spark) {
+    if (shared == null) {
+      Map<String, String> settings = new HashMap<>();
+      for (Tuple2<String, String> setting : spark.conf().getAllWithPrefix(SETTINGS)) {
+        settings.put(setting._1(), setting._2());
+      }
+      settings.put("rest.auth.type", LeaseAuth.class.getName());
+      settings.put("rest-metrics-reporting-enabled", "false");
+      RESTSessionCatalog catalog = new RESTSessionCatalog(
+          properties -> HTTPClient.builder(properties).uri(properties.get("uri")).build(), null);
+      catalog.setConf(spark.hadoopConfiguration());
+      catalog.initialize("bailiwick", settings);
+      shared = catalog;
+    }
+    return shared;
+  }
+}
