@@ -1,0 +1,58 @@
+"""What Spark said about statements, kept as long as it stays true.
+
+An answer depends on the text, on what unqualified names mean, and on the catalog; the catalog's version is
+part of the key, so any commit makes the old answers unreachable. Statements that reach into catalogs of
+which no version is known are not kept. Only whole answers are kept, never failures, and never who asked:
+the verdict is made anew each time.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from bailiwick.engines.description import Description
+from bailiwick.queries.statement import Statement
+from bailiwick.queries.verdict import CATALOGS
+
+ENTRIES_MAX = 2000
+TEXT_CHARACTERS_MAX = 32_768
+"""A longer statement is hardly one that comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    sql: str
+    catalog: str
+    namespace: tuple[str, ...]
+    catalog_version: int
+
+    @classmethod
+    def of(cls, statement: Statement, catalog_version: int) -> "Key":
+        return cls(statement.sql, statement.catalog, statement.namespace, catalog_version)
+
+
+class Descriptions:
+    """The last descriptions, up to a number of them."""
+
+    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
+        self._entries_max = entries_max
+        self._entries: OrderedDict[Key, Description] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, key: Key) -> Description | None:
+        description = self._entries.get(key)
+        if description is not None:
+            self._entries.move_to_end(key)
+        return description
+
+    def keep(self, key: Key, description: Description) -> None:
+        """Remember an answer that was given while the catalog's version was the key's, from begin to end."""
+        if len(key.sql) > TEXT_CHARACTERS_MAX or not description.catalogs <= CATALOGS:
+            return
+        if description.dynamic_names:
+            return
+        self._entries[key] = description
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._entries_max:
+            self._entries.popitem(last=False)
