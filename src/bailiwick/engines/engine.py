@@ -49,7 +49,7 @@ class EngineSession(ABC):
 
     @abstractmethod
     async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
-        """Ask Spark what `sql` is. Nothing is executed. Raises BailiwickError if it does not parse or resolve."""
+        """Ask Spark what `sql` is. Nothing is executed. Raises BailiwickError if it makes no sense."""
 
     @abstractmethod
     def execute(
@@ -101,7 +101,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def wait_ready(self, timeout_s: float) -> None:
-        """Return when the engine is ready. Raises CIRCUIT_BREAKER_OPEN if that takes longer than `timeout_s`."""
+        """Return when the engine is ready. Raises CIRCUIT_BREAKER_OPEN after `timeout_s`."""
 
     @abstractmethod
     async def open_session(self) -> EngineSession:

@@ -1,0 +1,211 @@
+"""Spark Connect, spoken as protobuf: a channel to one server, and the sessions we open through it.
+
+No object of the pyspark client takes part: it doubles the latency, and its process-wide pool can deadlock.
+Retrying is not done here, except for mending the stream of an operation that runs on.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+import grpc
+import pyarrow.ipc
+from google.protobuf.any_pb2 import Any
+from pyspark.sql.connect import proto
+
+from bailiwick.engines.description import Description, full_name
+from bailiwick.engines.engine import Batch, EngineLost, EngineSession, Event
+from bailiwick.engines.spark_calls import SparkCalls
+from bailiwick.engines.spark_operation import Operation
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.ids import LeaseId, OperationId, new_operation_id, new_session_id
+
+CONNECT_TIMEOUT_S: Final = 10.0
+CALL_TIMEOUT_S: Final = 10.0
+CLOSE_TIMEOUT_S: Final = 5.0
+INTERRUPT_EVERY_S: Final = 0.25
+DESCRIBE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Describe"
+
+_OTHER_CATALOG: Final = "spark_catalog"
+_OPTIONS: Final = (
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # One row of a table may be large, and Spark never splits a row.
+    ("grpc.max_receive_message_length", 512 << 20),
+    ("grpc.max_send_message_length", 128 << 20),
+    ("grpc.max_metadata_size", 1 << 20),
+    # Never by way of a proxy of the environment: the engine is on this machine.
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+)
+
+
+class SparkConnectChannel:
+    """The way to one life of one Connect server, which asks for `token` at its loopback port."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self._stub = proto.SparkConnectServiceStub(self._channel)
+        self._token = token
+        self._own = self._new_calls()
+
+    async def open_session(self, handle: str, conf: Mapping[str, str]) -> "SparkConnectSession":
+        """A new session, known to the catalog by `handle`. Raises EngineLost if nobody answers."""
+        await self.wait_connected()
+        session = SparkConnectSession(handle, self._new_calls())
+        await session.configure(conf)
+        return session
+
+    async def wait_connected(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        try:
+            await asyncio.wait_for(self._channel.channel_ready(), timeout_s)
+        except TimeoutError:
+            raise EngineLost(f"no connection within {timeout_s:g} s") from None
+
+    async def ping(self, timeout_s: float = CALL_TIMEOUT_S) -> None:
+        """Return if the server answers. Raises EngineLost if it does not."""
+        request = proto.AnalyzePlanRequest()
+        request.spark_version.SetInParent()
+        await self._own.unary("AnalyzePlan", request, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        """Close the connection, not the sessions: streams that are open end with EngineLost."""
+        await self._channel.close()
+
+    def _new_calls(self) -> SparkCalls:
+        return SparkCalls(self._stub, self._token, new_session_id(), user_id=new_session_id())
+
+
+class SparkConnectSession(EngineSession):
+    def __init__(self, handle: str, calls: SparkCalls) -> None:
+        self.handle = handle
+        self._calls = calls
+        self._running: set[Operation] = set()
+        self._is_tainted = False
+        self._current: tuple[str, tuple[str, ...]] | None = None
+
+    async def configure(self, conf: Mapping[str, str]) -> None:
+        """Set these for the session's whole life. A catalog reads its own only when it is first used."""
+        operation = proto.ConfigRequest.Operation()
+        operation.set.pairs.extend(proto.KeyValue(key=key, value=value) for key, value in conf.items())
+        await self._calls.unary("Config", proto.ConfigRequest(operation=operation), timeout_s=CALL_TIMEOUT_S)
+
+    def execute(
+        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+    ) -> AsyncIterator[Event]:
+        plan = proto.Plan()
+        plan.root.sql.query = sql
+        return self._run(plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql)
+
+    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
+        plan = proto.Plan()
+        question = json.dumps({"sql": sql}).encode()
+        plan.root.extension.CopyFrom(Any(type_url=DESCRIBE_TYPE_URL, value=question))
+        try:
+            async with asyncio.timeout(timeout_s):
+                events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql)
+                batches = [event.data async for event in events if isinstance(event, Batch)]
+        except TimeoutError:
+            raise BailiwickError(
+                Code.QUERY_TIMEOUT, f"Spark did not say within {timeout_s:g} s what the statement is."
+            ) from None
+        return Description.from_json(_only_text(batches))
+
+    async def interrupt(self, operation: OperationId) -> None:
+        request = proto.InterruptRequest(
+            interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_OPERATION_ID, operation_id=operation
+        )
+        await self._calls.unary("Interrupt", request, timeout_s=CALL_TIMEOUT_S)
+
+    async def use(self, catalog: str, namespace: tuple[str, ...], *, lease: LeaseId | None = None) -> None:
+        if self._current == (catalog, namespace):
+            return
+        # Until all of it has happened nobody knows what is current.
+        known, self._current = self._current, None
+        if known is None or known[0] != catalog or not namespace:
+            await self._use_catalog(catalog, lease)
+        if namespace:
+            plan = proto.Plan()
+            plan.root.catalog.set_current_database.db_name = full_name(namespace)
+            await self._finish(plan, lease)
+        self._current = (catalog, namespace)
+
+    async def settle(self, timeout_s: float) -> bool:
+        for operation in self._running:
+            operation.abandon()
+        with suppress(TimeoutError, BailiwickError, EngineLost):
+            async with asyncio.timeout(timeout_s):
+                # Again and again: an interrupt that overtakes its operation finds nothing to stop.
+                while self._unconfirmed:
+                    await self._interrupt_all(timeout_s)
+                    tasks = [operation.ended for operation in self._unconfirmed]
+                    if tasks:
+                        await asyncio.wait(tasks, timeout=INTERRUPT_EVERY_S)
+        return self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        return not self._unconfirmed and not self._is_tainted
+
+    @property
+    def _unconfirmed(self) -> list[Operation]:
+        return [operation for operation in self._running if not operation.is_confirmed]
+
+    async def close(self) -> None:
+        for operation in self._running:
+            operation.ended.cancel()
+        with suppress(BailiwickError, EngineLost):
+            await self._calls.unary(
+                "ReleaseSession", proto.ReleaseSessionRequest(), timeout_s=CLOSE_TIMEOUT_S
+            )
+
+    def _run(
+        self,
+        plan: proto.Plan,
+        *,
+        operation: OperationId,
+        lease: LeaseId | None,
+        reattachable: bool = False,
+        sql: str = "",
+    ) -> AsyncIterator[Event]:
+        running = Operation(
+            self._calls, plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql
+        )
+        self._running.add(running)
+        running.ended.add_done_callback(lambda _: self._note_end(running))
+        return running.events()
+
+    def _note_end(self, operation: Operation) -> None:
+        self._running.discard(operation)
+        self._is_tainted = self._is_tainted or not operation.is_confirmed
+
+    async def _use_catalog(self, catalog: str, lease: LeaseId | None) -> None:
+        """Spark forgets the namespace only when the catalog changes, so it is changed there and back."""
+        for name in (_OTHER_CATALOG, catalog):
+            plan = proto.Plan()
+            plan.root.catalog.set_current_catalog.catalog_name = name
+            await self._finish(plan, lease)
+
+    async def _finish(self, plan: proto.Plan, lease: LeaseId | None) -> None:
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                async for _ in self._run(plan, operation=new_operation_id(), lease=lease):
+                    pass
+        except TimeoutError:
+            raise EngineLost(f"no answer within {CALL_TIMEOUT_S:g} s") from None
+
+    async def _interrupt_all(self, timeout_s: float) -> None:
+        request = proto.InterruptRequest(interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_ALL)
+        await self._calls.unary("Interrupt", request, timeout_s=timeout_s)
+
+
+def _only_text(batches: list[bytes]) -> str:
+    """The one value of a result that has one row of one column."""
+    for data in batches:
+        table = pyarrow.ipc.open_stream(data).read_all()
+        if table.num_rows == 1 and table.num_columns == 1:
+            return str(table.column(0)[0].as_py())
+    raise BailiwickError(Code.INTERNAL_ERROR, "Spark did not say what the statement is.")
