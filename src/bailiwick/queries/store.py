@@ -1,0 +1,36 @@
+"""Where queries are remembered.
+
+A store keeps queries and gives them back. It does not know which of them still run, nor who may see them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from bailiwick.ids import QueryId
+from bailiwick.queries.query import Failure, Query
+
+
+class QueryStore(ABC):
+    @abstractmethod
+    async def save(self, queries: Sequence[Query]) -> None:
+        """Keep these, all or none of them; when it returns they survive a crash.
+
+        One with the same id is replaced, except that an ended query never goes back to one that has not
+        ended.
+        """
+
+    @abstractmethod
+    async def find(self, query_id: QueryId) -> Query | None:
+        """The query, as far as it is kept: its story, its place in the queue and its tasks are not."""
+
+    @abstractmethod
+    async def recent(self, *, principal: str | None, limit: int) -> list[Query]:
+        """The newest queries first, of one principal or of all, up to `limit` of them."""
+
+    @abstractmethod
+    async def fail_unfinished(self, failure: Failure, *, at: float) -> int:
+        """Mark every query that has not ended as failed. How many there were."""
+
+    @abstractmethod
+    async def prune(self, *, created_before: float) -> int:
+        """Forget ended queries that are older than this. How many there were."""

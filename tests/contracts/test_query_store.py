@@ -1,0 +1,129 @@
+"""What every store of queries promises."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bailiwick.database.database import Database
+from bailiwick.engines.description import Kind
+from bailiwick.errors import Code
+from bailiwick.ids import NodeId, QueryId, new_operation_id
+from bailiwick.queries.memory import MemoryQueryStore
+from bailiwick.queries.query import Failure, Moment, Query, State
+from bailiwick.queries.sql import SqlQueryStore
+from bailiwick.queries.store import QueryStore
+
+LOST = Failure(Code.EXECUTION_FAILED, "the gateway was restarted")
+
+
+@pytest.fixture(params=["memory", "sql"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[QueryStore]:
+    if request.param == "memory":
+        yield MemoryQueryStore()
+        return
+    database = Database.open(tmp_path / "bailiwick.db")
+    yield SqlQueryStore(database)
+    await database.close()
+
+
+def query(name: str, *, state: State = State.RUNNING, created_at: float = 1.0, who: str = "ann") -> Query:
+    return Query(QueryId(name), who, "acme", "flight", "SELECT 'ä'", created_at=created_at, state=state)
+
+
+FULL = Query(
+    QueryId("full"),
+    "ann",
+    "acme",
+    "flight",
+    "SELECT 1/0",
+    created_at=1.25,
+    state=State.FAILED,
+    kind=Kind.READ,
+    node_id=NodeId("embedded"),
+    started_at=2.5,
+    finished_at=3.75,
+    rows=1 << 40,
+    bytes=1 << 50,
+    failure=Failure(Code.DIVISION_BY_ZERO, "division by zero"),
+)
+
+
+async def test_a_query_comes_back_as_it_was_saved(store: QueryStore) -> None:
+    await store.save([FULL, query("other")])
+    assert await store.find(FULL.id) == FULL
+    assert await store.find(QueryId("none")) is None
+
+
+async def test_what_only_matters_while_it_runs_is_not_kept(store: QueryStore) -> None:
+    moment = Moment(State.FAILED, "Failed", 3.75)
+    await store.save(
+        [replace(FULL, operation=new_operation_id(), queue_position=3, tasks_done=1, story=(moment,))]
+    )
+    assert await store.find(FULL.id) == FULL
+
+
+async def test_saving_again_replaces(store: QueryStore) -> None:
+    await store.save([query("a", state=State.QUEUED)])
+    await store.save([replace(query("a", state=State.RUNNING), kind=Kind.READ, rows=7)])
+    found = await store.find(QueryId("a"))
+    assert found is not None
+    assert (found.state, found.kind, found.rows) == (State.RUNNING, Kind.READ, 7)
+
+
+async def test_an_ended_query_does_not_come_to_life_again(store: QueryStore) -> None:
+    await store.save([FULL])
+    await store.save([replace(FULL, state=State.RUNNING, failure=None, finished_at=None)])
+    assert await store.find(FULL.id) == FULL
+
+
+async def test_the_newest_come_first_and_no_more_than_asked_for(store: QueryStore) -> None:
+    await store.save([query(f"q{index}", created_at=float(index)) for index in range(10)])
+    recent = await store.recent(principal=None, limit=3)
+    assert [one.id for one in recent] == ["q9", "q8", "q7"]
+
+
+async def test_the_queries_of_one_principal_are_only_theirs(store: QueryStore) -> None:
+    await store.save([query("a", who="ann"), query("b", who="bob")])
+    assert [one.id for one in await store.recent(principal="bob", limit=10)] == ["b"]
+    assert await store.recent(principal="eve", limit=10) == []
+
+
+async def test_nothing_is_left_running_after_a_restart(store: QueryStore) -> None:
+    states = list(State)
+    await store.save([query(state.value, state=state) for state in states])
+    assert await store.fail_unfinished(LOST, at=9.0) == 4
+    for state in states:
+        found = await store.find(QueryId(state.value))
+        assert found is not None
+        assert found.state.is_terminal
+        if not state.is_terminal:
+            assert (found.state, found.failure, found.finished_at) == (State.FAILED, LOST, 9.0)
+    assert await store.fail_unfinished(LOST, at=10.0) == 0
+
+
+async def test_pruning_forgets_the_old_but_not_the_running(store: QueryStore) -> None:
+    await store.save(
+        [
+            query("old", state=State.FINISHED, created_at=1.0),
+            query("old and running", created_at=1.0),
+            query("new", state=State.FINISHED, created_at=5.0),
+        ]
+    )
+    assert await store.prune(created_before=5.0) == 1
+    assert {one.id for one in await store.recent(principal=None, limit=10)} == {"old and running", "new"}
+
+
+async def test_saving_nothing_is_fine(store: QueryStore) -> None:
+    await store.save([])
+    assert await store.recent(principal=None, limit=10) == []
+
+
+async def test_what_was_saved_survives_reopening(tmp_path: Path) -> None:
+    database = Database.open(tmp_path / "bailiwick.db")
+    await SqlQueryStore(database).save([FULL])
+    await database.close()
+    database = Database.open(tmp_path / "bailiwick.db")
+    assert await SqlQueryStore(database).find(FULL.id) == FULL
+    await database.close()
