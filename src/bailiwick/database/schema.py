@@ -37,7 +37,7 @@ users = Table(
     Column("tenant", Text, nullable=False),
     # Null for a user who proves who they are by other means.
     Column("password_hash", Text, nullable=True),
-    # Goes up with every change that must end the signed tokens handed out before it.
+    # Another number after every change that must end the signed tokens handed out before it.
     Column("generation", BigInteger, nullable=False),
     Column("disabled", Boolean, nullable=False),
     Column("created_at", Double, nullable=False),

@@ -1,0 +1,246 @@
+"""The users of this gateway: kept in the database, answered from memory.
+
+Every call of every client asks for a user's present state, so the store holds all of them in memory and
+changes both together. That is right as long as one gateway owns the database (see `database/lock.py`).
+Passwords are hashed before they come here.
+"""
+
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import delete, insert, select, update
+
+from bailiwick.clock import Clock, wall
+from bailiwick.database import schema
+from bailiwick.database.database import Database
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.principal import ADMIN, READER, WRITER, Principal
+from bailiwick.identity.unbroken import Unbroken
+
+ROLES = frozenset({ADMIN, WRITER, READER})
+DEFAULT_TENANT = "default"
+NAME_CHARS_MAX = 128
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}", re.ASCII)
+USERS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    name: str
+    roles: frozenset[str]
+    tenant: str
+    created_at: float
+    # Another number after every change that must end the signed tokens handed out before it. It is drawn, not
+    # counted: a user dropped and made again must not start where the old tokens still fit.
+    generation: int
+    disabled: bool = False
+    password_hash: str | None = field(default=None, repr=False)
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(self.name, self.roles, self.tenant)
+
+    @property
+    def is_active_admin(self) -> bool:
+        return ADMIN in self.roles and not self.disabled
+
+
+class UserStore:
+    """`load` it once before use. Reading is plain and from memory; changing waits for the database."""
+
+    def __init__(self, database: Database, *, now: Clock = wall) -> None:
+        self._database = database
+        self._now = now
+        self._users: dict[str, User] = {}
+        self._changing = asyncio.Lock()
+        self._unbroken = Unbroken()
+        self._on_drop: list[Callable[[str], None]] = []
+
+    async def load(self) -> None:
+        async with self._database.asynchronous_reads.connect() as connection:
+            rows = (await connection.execute(select(schema.users))).all()
+        self._users = {
+            row.name: User(
+                name=row.name,
+                roles=frozenset(json.loads(row.roles)),
+                tenant=row.tenant,
+                created_at=row.created_at,
+                generation=row.generation,
+                disabled=row.disabled,
+                password_hash=row.password_hash,
+            )
+            for row in rows
+        }
+
+    async def close(self) -> None:
+        await self._unbroken.wait()
+
+    def on_drop(self, callback: Callable[[str], None]) -> None:
+        """`callback` is told the name of each user that goes, in the same step in which they go."""
+        self._on_drop.append(callback)
+
+    def find(self, name: str) -> User | None:
+        return self._users.get(name)
+
+    def require(self, name: str) -> User:
+        """The user, or a typed refusal. For administration: whoever signs in must not learn who exists."""
+        user = self._users.get(name)
+        if user is None:
+            raise unknown_user(name)
+        return user
+
+    def all(self) -> tuple[User, ...]:
+        return tuple(sorted(self._users.values(), key=lambda user: user.name))
+
+    async def add(
+        self,
+        name: str,
+        *,
+        roles: frozenset[str],
+        password_hash: str | None,
+        tenant: str = DEFAULT_TENANT,
+    ) -> User:
+        """A new user. Refused if there is one of that name, also one that differs only in case."""
+        check_name(name)
+        check_roles(roles)
+        return await self._unbroken.run(self._add(name, roles, password_hash, tenant))
+
+    async def change(
+        self,
+        name: str,
+        *,
+        roles: frozenset[str] | None = None,
+        password_hash: str | None = None,
+        disabled: bool | None = None,
+    ) -> User:
+        """Change what is given. Ends every signed token of the user. The last admin stays one."""
+        if roles is not None:
+            check_roles(roles)
+        return await self._unbroken.run(self._change(name, roles, password_hash, disabled))
+
+    async def rehash(self, name: str, *, old_hash: str, new_hash: str) -> None:
+        """The same password, hashed anew. Does nothing if the password has been changed meanwhile."""
+        await self._unbroken.run(self._rehash(name, old_hash, new_hash))
+
+    async def drop(self, name: str) -> None:
+        """The user goes, and every token of theirs. The last admin does not."""
+        await self._unbroken.run(self._drop(name))
+
+    async def _add(self, name: str, roles: frozenset[str], password_hash: str | None, tenant: str) -> User:
+        async with self._changing:
+            if len(self._users) >= USERS_MAX:
+                raise BailiwickError(
+                    Code.RESOURCE_EXHAUSTED,
+                    f"There are {USERS_MAX} users, the most there may be.",
+                    retryable=False,
+                )
+            if any(name.casefold() == other.casefold() for other in self._users):
+                raise BailiwickError(
+                    Code.INVALID_ARGUMENTS,
+                    f"User '{name}' exists already.",
+                    sqlstate="42710",
+                    details={"reason": "duplicate", "kind": "user"},
+                )
+            user = User(name, roles, tenant, self._now(), _generation(), password_hash=password_hash)
+            async with self._database.asynchronous.begin() as connection:
+                await connection.execute(insert(schema.users).values(name=name, **_columns(user)))
+            self._users[name] = user
+            return user
+
+    async def _change(
+        self, name: str, roles: frozenset[str] | None, password_hash: str | None, disabled: bool | None
+    ) -> User:
+        async with self._changing:
+            before = self.require(name)
+            after = replace(
+                before,
+                roles=before.roles if roles is None else roles,
+                password_hash=before.password_hash if password_hash is None else password_hash,
+                disabled=before.disabled if disabled is None else disabled,
+                generation=_generation(),
+            )
+            if not after.is_active_admin:
+                self._keep_one_admin(before)
+            await self._store(after)
+            return after
+
+    async def _rehash(self, name: str, old_hash: str, new_hash: str) -> None:
+        async with self._changing:
+            user = self._users.get(name)
+            if user is not None and user.password_hash == old_hash:
+                await self._store(replace(user, password_hash=new_hash))
+
+    async def _drop(self, name: str) -> None:
+        async with self._changing:
+            self._keep_one_admin(self.require(name))
+            async with self._database.asynchronous.begin() as connection:
+                await connection.execute(delete(schema.users).where(schema.users.c.name == name))
+            del self._users[name]
+            for callback in self._on_drop:
+                callback(name)
+
+    async def _store(self, user: User) -> None:
+        statement = update(schema.users).where(schema.users.c.name == user.name).values(**_columns(user))
+        async with self._database.asynchronous.begin() as connection:
+            await connection.execute(statement)
+        self._users[user.name] = user
+
+    def _keep_one_admin(self, leaving: User) -> None:
+        others = (user for user in self._users.values() if user.name != leaving.name)
+        if leaving.is_active_admin and not any(user.is_active_admin for user in others):
+            raise BailiwickError(
+                Code.INVALID_ARGUMENTS,
+                f"User '{leaving.name}' is the last one with role '{ADMIN}'. Give it to another user first.",
+                sqlstate="55000",
+                details={"reason": "last_admin", "kind": "user"},
+            )
+
+
+def check_name(name: str) -> None:
+    if NAME.fullmatch(name) is None:
+        raise BailiwickError(
+            Code.INVALID_ARGUMENTS,
+            f"A user's name has 1 to {NAME_CHARS_MAX} characters: letters A-Z, digits and _ . @ + -, "
+            "and begins with a letter, a digit or _.",
+            details={"reason": "name", "kind": "user"},
+        )
+
+
+def check_roles(roles: frozenset[str]) -> None:
+    unknown = sorted(roles - ROLES)
+    if unknown or not roles:
+        named = f"There is no role '{unknown[0]}'." if unknown else "A user has at least one role."
+        raise BailiwickError(
+            Code.INVALID_ARGUMENTS,
+            f"{named} The roles are: {', '.join(sorted(ROLES))}.",
+            sqlstate="42704",
+            details={"reason": "unknown", "kind": "role"},
+        )
+
+
+def unknown_user(name: str) -> BailiwickError:
+    return BailiwickError(
+        Code.INVALID_ARGUMENTS,
+        f"There is no user '{name}'.",
+        sqlstate="42704",
+        details={"reason": "unknown", "kind": "user"},
+    )
+
+
+def _columns(user: User) -> dict[str, object]:
+    return {
+        "roles": json.dumps(sorted(user.roles)),
+        "tenant": user.tenant,
+        "password_hash": user.password_hash,
+        "generation": user.generation,
+        "disabled": user.disabled,
+        "created_at": user.created_at,
+    }
+
+
+def _generation() -> int:
+    return secrets.randbits(53)
