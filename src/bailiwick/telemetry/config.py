@@ -9,9 +9,9 @@ class LoggingConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe level that is written."
+        default="info", description="Least severe level that is written."
     )
     format: Literal["console", "json"] = Field(
-        "console", description="`console` for people, `json` for machines."
+        default="console", description="`console` for people, `json` for machines."
     )
-    breadcrumbs: bool = Field(False, description="Log each step of each query (the debug switch).")
+    breadcrumbs: bool = Field(default=False, description="Log each step of each query (the debug switch).")

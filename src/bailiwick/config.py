@@ -1,0 +1,290 @@
+"""All settings, in one place: defaults, then the TOML file, then the environment, then the command line.
+
+`BAILIWICK__SECTION__KEY` overrides `key` in `[section]`. Unknown keys are refused, every mistake is reported
+at once, and each says where it stands. Secrets come from the environment or from a file of their own
+(`BAILIWICK__SECTION__KEY_FILE`), never from the TOML file. Each package owns its section; this module only
+puts them together.
+
+The models are plain pydantic. pydantic-settings merges the same sources, but forgets which of them a value
+came from and passes over variables that match no field; both are what a person with a typing mistake needs.
+"""
+
+import difflib
+import ipaddress
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from bailiwick.engines.config import EngineConfig, PoolConfig
+from bailiwick.identity.config import IdentityConfig
+from bailiwick.queries.config import LimitsConfig
+from bailiwick.results.config import ResultsConfig
+from bailiwick.secrets import InsecureFileError, read_secret
+from bailiwick.telemetry.config import LoggingConfig
+
+ENVIRONMENT_PREFIX: Final = "BAILIWICK__"
+FILE_BYTES_MAX: Final = 1 << 20
+_SHOWN_LENGTH_MAX: Final = 60
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class ServerConfig(BaseModel):
+    """Where people connect."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bind: tuple[str, ...] = Field(
+        default=("127.0.0.1", "::1"),
+        min_length=1,
+        max_length=16,
+        description="Addresses to listen on. Loopback only, for now.",
+    )
+    grpc_port: int = Field(
+        default=50051, ge=0, le=65535, description="Flight SQL and gRPC health; 0 takes a free port."
+    )
+    http_port: int = Field(
+        default=8080, ge=0, le=65535, description="`/healthz`, `/readyz`, `/metrics`; 0 takes a free port."
+    )
+    drain_s: float = Field(
+        default=25.0, ge=0, le=600, description="How long running queries may go on after SIGTERM."
+    )
+    message_bytes_max: int = Field(
+        default=16 << 20, ge=1 << 20, le=256 << 20, description="Largest message a client may send."
+    )
+
+    @field_validator("bind")
+    @classmethod
+    def _only_loopback(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        outside = [address for address in addresses if not _is_loopback(address)]
+        if outside:
+            raise ValueError(
+                f"{', '.join(outside)} is not a loopback address; until access rules are enforced inside the "
+                "engine, the gateway serves only the machine it runs on (127.0.0.1, ::1, localhost)"
+            )
+        return addresses
+
+
+class Config(BaseModel):
+    """Everything one may set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    server: ServerConfig = ServerConfig()
+    engine: EngineConfig = EngineConfig()
+    pool: PoolConfig = PoolConfig()
+    limits: LimitsConfig = LimitsConfig()
+    results: ResultsConfig = ResultsConfig()
+    identity: IdentityConfig = IdentityConfig()
+    logging: LoggingConfig = LoggingConfig()
+
+    @model_validator(mode="after")
+    def _sections_agree(self) -> Self:
+        if self.server.grpc_port == self.server.http_port != 0:
+            raise ValueError("server.grpc_port and server.http_port must differ")
+        if self.limits.timeout_s > self.limits.timeout_max_s:
+            raise ValueError("limits.timeout_s must not be above limits.timeout_max_s")
+        return self
+
+
+class ConfigError(Exception):
+    """The settings do not hold. `problems` names every one of them."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A value for `key` in `[section]`, and where it was found."""
+
+    section: str
+    key: str
+    value: object
+    origin: str
+
+
+def load(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Config:
+    """The settings from all sources; `overrides` are by section. Raises ConfigError with every problem."""
+    return gather(Config, file, os.environ if environment is None else environment, overrides or {})
+
+
+def gather(
+    model: type[Model],
+    file: Path | None,
+    environment: Mapping[str, str],
+    overrides: Mapping[str, Mapping[str, Any]],
+) -> Model:
+    """What `load` does, for any model of sections."""
+    problems: list[str] = []
+    settings = [
+        *_from_file(model, file, problems),
+        *_from_environment(model, environment, problems),
+        *_from_overrides(overrides),
+    ]
+    values: dict[str, dict[str, object]] = {}
+    origins: dict[tuple[str, str], str] = {}
+    for setting in settings:
+        if _is_known(model, setting, problems):
+            values.setdefault(setting.section, {})[setting.key] = setting.value
+            origins[setting.section, setting.key] = setting.origin
+    try:
+        config = model.model_validate(values)
+    except ValidationError as error:
+        problems += [_told(model, problem, origins) for problem in error.errors(include_url=False)]
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def sections(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """The sections of a model of sections, by name."""
+    annotations = {name: field.annotation for name, field in model.model_fields.items()}
+    return {
+        name: kind
+        for name, kind in annotations.items()
+        if isinstance(kind, type) and issubclass(kind, BaseModel)
+    }
+
+
+def _from_file(model: type[BaseModel], file: Path | None, problems: list[str]) -> Iterator[_Setting]:
+    if file is None:
+        return
+    for section, table in _document(file, problems).items():
+        if not isinstance(table, dict):
+            problems.append(f"{file.name}: `{section}` stands outside of any [section]")
+            continue
+        for key, value in table.items():
+            if _is_secret(model, section, key):
+                variable = _variable(section, key)
+                problems.append(
+                    f"{file.name}: [{section}] {key} is a secret; give it as {variable}, or name a file that "
+                    f"holds it in {variable}_FILE"
+                )
+            else:
+                yield _Setting(section, key, value, f"{file.name}: [{section}] {key}")
+
+
+def _document(file: Path, problems: list[str]) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
+            problems.append(f"{file.name}: larger than {FILE_BYTES_MAX} bytes")
+            return {}
+        return tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        problems.append(f"{file}: {error.strerror or error}")
+    except ValueError as error:
+        problems.append(f"{file.name}: not TOML: {error}")
+    return {}
+
+
+def _from_environment(
+    model: type[BaseModel], environment: Mapping[str, str], problems: list[str]
+) -> Iterator[_Setting]:
+    for variable in sorted(name for name in environment if name.startswith(ENVIRONMENT_PREFIX)):
+        section, found, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        if not found or not section or not key:
+            problems.append(f"{variable}: must be {ENVIRONMENT_PREFIX}SECTION__KEY")
+        elif _is_secret(model, section, key.removesuffix("_file")) and key.endswith("_file"):
+            yield from _from_secret_file(
+                section, key.removesuffix("_file"), variable, environment[variable], problems
+            )
+        else:
+            yield _Setting(section, key, _parsed(model, section, key, environment[variable]), variable)
+
+
+def _from_secret_file(
+    section: str, key: str, variable: str, path: str, problems: list[str]
+) -> Iterator[_Setting]:
+    try:
+        yield _Setting(section, key, read_secret(Path(path)).reveal(), variable)
+    except (OSError, ValueError, InsecureFileError) as error:
+        problems.append(f"{variable}: {getattr(error, 'strerror', None) or error}")
+
+
+def _from_overrides(overrides: Mapping[str, Mapping[str, Any]]) -> Iterator[_Setting]:
+    for section, given in overrides.items():
+        for key, value in given.items():
+            yield _Setting(section, key, value, f"--{key.replace('_', '-')}")
+
+
+def _parsed(model: type[BaseModel], section: str, key: str, text: str) -> object:
+    """Variables are text: lists are split at commas, nothing at all means none. pydantic does the rest."""
+    annotation = _annotation(model, section, key)
+    if get_origin(annotation) is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if text == "" and type(None) in get_args(annotation):
+        return None
+    return text
+
+
+def _is_known(model: type[BaseModel], setting: _Setting, problems: list[str]) -> bool:
+    known = sections(model)
+    if setting.section not in known:
+        problem = f"{setting.origin}: there is no section [{setting.section}]{_hint(setting.section, known)}"
+        if problem not in problems:
+            problems.append(problem)
+        return False
+    fields = known[setting.section].model_fields
+    if setting.key not in fields:
+        problems.append(f"{setting.origin}: there is no such setting{_hint(setting.key, fields)}")
+        return False
+    return True
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _told(model: type[BaseModel], problem: Mapping[str, Any], origins: Mapping[tuple[str, str], str]) -> str:
+    place = [str(part) for part in problem["loc"]]
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if len(place) < 2:
+        return message
+    origin = origins.get((place[0], place[1]), ".".join(place))
+    is_shown = problem["type"] not in ("value_error", "missing") and not _is_secret(model, place[0], place[1])
+    given = f", not {repr(problem['input'])[:_SHOWN_LENGTH_MAX]}" if is_shown else ""
+    return f"{origin}: {message[:1].lower()}{message[1:]}{given}"
+
+
+def _variable(section: str, key: str) -> str:
+    return f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
+
+
+def _annotation(model: type[BaseModel], section: str, key: str) -> Any:
+    owner = sections(model).get(section)
+    field = owner.model_fields.get(key) if owner is not None else None
+    return field.annotation if field is not None else None
+
+
+def _is_secret(model: type[BaseModel], section: str, key: str) -> bool:
+    annotation = _annotation(model, section, key)
+    return annotation is SecretStr or SecretStr in get_args(annotation)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return address == "localhost" or ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
