@@ -260,8 +260,9 @@ class BailiwickError(Exception):
 
     @property
     def trino(self) -> Trino:
-        """What Trino calls this failure: its queues and its memory have names of their own."""
-        return _TRINO_OUT_OF_MEMORY if self._is_out_of_memory else self.meaning.trino
+        """What Trino calls this failure. What no waiting helps is not a full queue, so it goes by the other name."""
+        is_no_queue = self.code is Code.RESOURCE_EXHAUSTED and (self._is_out_of_memory or not self.retryable)
+        return _TRINO_OUT_OF_MEMORY if is_no_queue else self.meaning.trino
 
     @property
     def http(self) -> int:

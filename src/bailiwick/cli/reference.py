@@ -53,7 +53,7 @@ Every failure has one of {len(Code)} codes, on every wire. A code never changes 
 *Retryable* says whether the same call may succeed later without anyone changing anything. It is decided for
 each failure: a statement that may have written is never retryable while its outcome is not known, and its
 details then say `outcome=unknown`.
-*Shown* says how much of the cause the client sees. The whole of it is in the gateway's log under the query id.
+*Shown* says how much of the cause the client sees. All of it is in the gateway's log, under the query id.
 
 | code | meaning | retryable | shown |
 |---|---|---|---|
@@ -67,12 +67,13 @@ Where Spark gives a SQLSTATE of its own, that one is sent; the table has the one
 |---|---|---|---|---|
 {wires}
 
-A `RESOURCE_EXHAUSTED` with `reason=memory` is Trino's `EXCEEDED_LOCAL_MEMORY_LIMIT` (131079) and HTTP 503.
+A `RESOURCE_EXHAUSTED` that is not about a queue is Trino's `EXCEEDED_LOCAL_MEMORY_LIMIT` (131079); with
+`reason=memory` it is HTTP 503.
 
 ## In gRPC
 
 The status message reads `CODE: message (query ID)`. Trailing metadata carries `bailiwick-error-code`,
-`bailiwick-sqlstate`, `bailiwick-retryable`, `bailiwick-query-id`, and `retry-after` (seconds) where there is one.
+`bailiwick-sqlstate`, `bailiwick-retryable`, `bailiwick-query-id`, and often `retry-after` (seconds).
 `grpc-status-details-bin` holds a `google.rpc.Status` with an `ErrorInfo` (`reason` is the code, `domain` is
 `bailiwick`) whose metadata has the same facts and these details where they are known:
 
@@ -94,7 +95,7 @@ def settings_page() -> str:
 
 Later sources win: the defaults below, the TOML file given with `--config`, the environment, options of the
 command. In the environment, `key` of `[section]` is `{ENVIRONMENT_PREFIX}SECTION__KEY`, lists are separated
-by commas, and nothing at all stands for no value. Unknown names are refused, and all mistakes are told at once:
+by commas, and nothing at all stands for no value. Unknown names are refused, all mistakes are told at once;
 `bailiwick check-config --config FILE` tells them without starting anything.
 
 Secrets are never read from the TOML file, only from the environment or from files with mode 0600.
