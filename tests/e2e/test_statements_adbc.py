@@ -162,7 +162,7 @@ def test_merge_updates_deletes_and_inserts_in_one_commit(lake: Lake, version: st
     table = people(lake, version, mode)
     lake.run(
         f"MERGE INTO {table} t "
-        "USING (SELECT * FROM VALUES (1, 'ADA', 'DE'), (2, NULL, 'FR'), (7, 'gus', 'DE') AS v(id, name, country)) s "
+        "USING (FROM VALUES (1, 'ADA', 'DE'), (2, NULL, 'FR'), (7, 'gus', 'DE') v(id, name, country)) s "
         "ON t.id = s.id "
         "WHEN MATCHED AND s.name IS NULL THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET t.name = s.name "
