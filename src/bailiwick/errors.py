@@ -260,7 +260,7 @@ class BailiwickError(Exception):
 
     @property
     def trino(self) -> Trino:
-        """What Trino calls this failure. What no waiting helps is not a full queue, so it goes by the other name."""
+        """What Trino calls this failure. What no waiting helps is not a full queue."""
         is_no_queue = self.code is Code.RESOURCE_EXHAUSTED and (self._is_out_of_memory or not self.retryable)
         return _TRINO_OUT_OF_MEMORY if is_no_queue else self.meaning.trino
 

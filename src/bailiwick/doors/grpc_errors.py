@@ -97,7 +97,7 @@ def _text(error: BailiwickError, length_max: int) -> str:
         # Whoever made the error should have seen to it; this is the last door before the street.
         message = scrub(message)
     suffix = f" (query {error.query_id})" if error.query_id else ""
-    return f"{error.code}: {bounded(message, length_max)}{suffix}"
+    return _valid(f"{error.code}: {bounded(message, length_max)}{suffix}")
 
 
 def _metadata(error: BailiwickError, status: grpc.StatusCode, text: str) -> TrailingMetadata:
@@ -128,12 +128,12 @@ def _status(error: BailiwickError, status: grpc.StatusCode, text: str) -> Status
 def _facts(error: BailiwickError) -> dict[str, str]:
     facts = {"sqlstate": error.sqlstate, "retryable": "true" if error.retryable else "false"}
     if error.query_id:
-        facts["query_id"] = error.query_id
+        facts["query_id"] = _valid(bounded(error.query_id, _DETAIL_LENGTH_MAX))
     if error.position is not None:
         facts["line"], facts["column"] = str(error.position.line), str(error.position.column)
     room_bytes = _DETAILS_BYTES_MAX
     for name, value in error.details.items():
-        value = bounded(value, _DETAIL_LENGTH_MAX)
+        name, value = _valid(name), _valid(bounded(value, _DETAIL_LENGTH_MAX))
         room_bytes -= len(name.encode()) + len(value.encode())
         if room_bytes < 0:
             break
@@ -145,6 +145,11 @@ def _packed(message: ErrorInfo | RetryInfo) -> AnyMessage:
     packed = AnyMessage()
     packed.Pack(message)
     return packed
+
+
+def _valid(text: str) -> str:
+    """Half a character, which a statement may well contain, cannot be sent."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _ascii(value: str) -> str:
