@@ -1,0 +1,129 @@
+"""Which statements are about the gateway itself, and so are not for Spark.
+
+A statement that reads `system.<schema>.<table>` and nothing else is answered in this process. Spark cannot
+see those tables and this process cannot see the lake's, so one statement cannot read both. Text is never
+searched for table names: the tree of DuckDB's own parser is, which knows strings, comments and quotes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bailiwick.errors import BailiwickError, Code
+
+CATALOG = "system"
+
+Tree = Mapping[str, Any]
+"""A parsed statement, as DuckDB's json_serialize_sql gives it."""
+
+_TABLES_WITHOUT_NAMES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY"})
+_TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
+_FORBIDDEN_FUNCTIONS = frozenset({"current_setting", "write_log", "getvariable", "query", "query_table"})
+
+
+@dataclass(frozen=True, slots=True)
+class SystemQuery:
+    """A statement over system tables only."""
+
+    tree: Tree
+    """Its parse tree, in which the tables have the names they have inside the sandbox."""
+    tables: frozenset[str]
+    """`runtime.queries` and so on."""
+
+
+def mentions_system(sql: str) -> bool:
+    """A cheap look that never misses a statement about system tables."""
+    return CATALOG in sql.lower()
+
+
+def route(sql: str, parse: Callable[[str], Tree | None], known_tables: frozenset[str]) -> SystemQuery | None:
+    """The statement as one over system tables, or None if it is not about them.
+
+    `parse` gives None for what is not one SELECT in DuckDB's eyes. Raises NOT_SUPPORTED for a mixture and
+    TABLE_NOT_FOUND for a system table that does not exist.
+    """
+    tree = parse(sql)
+    if tree is None:
+        return None
+    nodes = list(_nodes(tree))
+    names = [_path(node) for node in nodes if node.get("type") == "BASE_TABLE"]
+    ours = [name for name in names if _is_ours(name)]
+    if not ours:
+        return None
+    _refuse_unknown(ours, known_tables)
+    _refuse_mixture(nodes, names)
+    for node in nodes:
+        _rename(node)
+    return SystemQuery(tree, frozenset(".".join(name[1:]).lower() for name in ours))
+
+
+def _refuse_unknown(ours: list[tuple[str, ...]], known_tables: frozenset[str]) -> None:
+    for name in ours:
+        if ".".join(name[1:]).lower() not in known_tables:
+            raise BailiwickError(Code.TABLE_NOT_FOUND, f"there is no table {'.'.join(name)}")
+
+
+def _refuse_mixture(nodes: list[dict[str, Any]], names: list[tuple[str, ...]]) -> None:
+    """Everything that a statement reads must be a system table, or come from one."""
+    own_names = {entry["key"].lower() for node in nodes for entry in _common_table_expressions(node)}
+    for name in names:
+        if not _is_ours(name) and not (len(name) == 1 and name[0].lower() in own_names):
+            raise _not_supported(f"system tables cannot be read together with {'.'.join(name)}")
+    for node in nodes:
+        kind = node.get("type")
+        if kind == "TABLE_FUNCTION":
+            function = _function_name(node.get("function") or {})
+            if function not in _TABLE_FUNCTIONS:
+                raise _not_supported(f"{function}() cannot be read together with system tables")
+        elif _is_table(node) and kind != "BASE_TABLE" and kind not in _TABLES_WITHOUT_NAMES:
+            raise _not_supported("system tables can be read by plain queries only")
+        elif node.get("class") == "FUNCTION" and _function_name(node) in _FORBIDDEN_FUNCTIONS:
+            raise _not_supported(f"{_function_name(node)}() is not for system tables")
+
+
+def _not_supported(message: str) -> BailiwickError:
+    return BailiwickError(Code.NOT_SUPPORTED, message)
+
+
+def _rename(node: dict[str, Any]) -> None:
+    """Inside the sandbox the schemas are the same, but the catalog `system` is DuckDB's own."""
+    if node.get("type") == "BASE_TABLE" and _is_ours(_path(node)):
+        node["catalog_name"] = ""
+        node["qualified_name"] = {"path": [part.lower() for part in _path(node)[1:]]}
+    elif node.get("type") == "COLUMN_REF":
+        columns = node.get("column_names") or []
+        if len(columns) > 3 and columns[0].lower() == CATALOG:
+            node["column_names"] = columns[1:]
+
+
+def _is_ours(name: tuple[str, ...]) -> bool:
+    return len(name) == 3 and name[0].lower() == CATALOG
+
+
+def _is_table(node: Mapping[str, Any]) -> bool:
+    """Expressions have a class; of the rest only tables have both an alias and a sample."""
+    return "class" not in node and "sample" in node and "alias" in node
+
+
+def _path(node: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple((node.get("qualified_name") or {}).get("path") or ())
+
+
+def _function_name(node: Mapping[str, Any]) -> str:
+    return str(node.get("function_name", "")).lower()
+
+
+def _common_table_expressions(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return (node.get("cte_map") or {}).get("map") or []
+
+
+def _nodes(tree: Tree) -> Iterator[dict[str, Any]]:
+    """Every object of the tree. Without recursion: how deep it is, its author decides."""
+    rest: list[Any] = [tree]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict):
+            yield one
+            rest.extend(one.values())
+        elif isinstance(one, list):
+            rest.extend(one)
