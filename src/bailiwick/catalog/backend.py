@@ -1,0 +1,112 @@
+"""Where the catalog's pointers are kept: namespaces, and which metadata file each table and view has now.
+
+A backend keeps what it is told, atomically. It knows no metadata, and nothing of who may do what.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bailiwick.names import Namespace, TableName
+
+
+class Kind(StrEnum):
+    TABLE = "table"
+    VIEW = "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table or view: what it is, and where its metadata is now."""
+
+    kind: Kind
+    uuid: str
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """Fails if it is there already, or its parent is not."""
+
+    namespace: Namespace
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetNamespaceProperties:
+    """Fails if there is no such namespace."""
+
+    namespace: Namespace
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace:
+    """Fails if it is not there, or holds anything."""
+
+    namespace: Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Fails if the name is taken, by a table or a view, or there is no such namespace."""
+
+    name: TableName
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Fails unless the name's metadata is still at `old.metadata_location`."""
+
+    name: TableName
+    old: Entry
+    new: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Fails unless the name's metadata is still at `old.metadata_location`."""
+
+    name: TableName
+    old: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Fails if the new name is taken, its namespace is not there, or the old one has changed."""
+
+    name: TableName
+    new_name: TableName
+    entry: Entry
+
+
+Change = CreateNamespace | SetNamespaceProperties | DropNamespace | Create | Swap | Drop | Rename
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """All that a backend keeps."""
+
+    namespaces: Mapping[Namespace, Mapping[str, str]]
+    objects: Mapping[TableName, Entry]
+
+
+class ConcurrentChangeError(Exception):
+    """What a change relied on is not so. Nothing was changed."""
+
+
+class CatalogBackend(ABC):
+    """Callable from any thread, one call at a time. Every call may block."""
+
+    @abstractmethod
+    def load(self) -> Stored:
+        """All of it, as it was at one moment."""
+
+    @abstractmethod
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Make all the changes, in order, or none: then raises ConcurrentChangeError.
+
+        Durable when this returns.
+        """

@@ -1,0 +1,189 @@
+"""The Iceberg REST catalog that engines talk to, as an ASGI application.
+
+Only engines: a call needs the engine's own credential, the handle of a session of ours and that session's
+current lease; people's tokens mean nothing here. Every query loads its tables through this, so the way from
+the socket to bytes in memory is kept short: no framework, no parsing of what is only passed on.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bailiwick.catalog import calls, wire
+from bailiwick.catalog.calls import Answer, Call, Calls
+from bailiwick.catalog.refusals import (
+    BadRequestError,
+    CatalogError,
+    ForbiddenError,
+    NoSuchTableError,
+    NotAuthorizedError,
+    TooLargeError,
+)
+from bailiwick.catalog.routes import Route, Target, fields_of, target_of
+from bailiwick.clock import Clock, monotonic
+from bailiwick.identity.principal import Principal
+from bailiwick.ids import LeaseId
+from bailiwick.names import TableName
+from bailiwick.telemetry.logs import logger
+
+BODY_BYTES_MAX = 16 << 20
+PATH_LENGTH_MAX = 64 << 10
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_JSON = (b"content-type", b"application/json")
+
+
+class Leases(Protocol):
+    """Who works in an engine's session now. Called from several threads."""
+
+    def holder(self, session_handle: str, lease_id: LeaseId) -> Principal | None:
+        """The one whose lease this is, if it is the session's current one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSeen:
+    """A snapshot came to be under a lease. `summary` is what its writer says of it, counts of rows too."""
+
+    lease: LeaseId
+    table: TableName
+    summary: Mapping[str, str]
+
+
+class Observer(Protocol):
+    """Told what the facade did. Called on its event loop: must not block."""
+
+    def answered(self, *, route: str, status: int, seconds: float) -> None: ...
+
+    def commit_seen(self, seen: CommitSeen) -> None: ...
+
+
+class Facade:
+    """`executor` does whatever blocks. `observer` is optional."""
+
+    def __init__(
+        self,
+        catalog_calls: Calls,
+        leases: Leases,
+        engine_credential: str,
+        executor: Executor,
+        *,
+        observer: Observer | None = None,
+        clock: Clock = monotonic,
+    ) -> None:
+        self._calls = catalog_calls
+        self._leases = leases
+        self._authorization = f"Bearer {engine_credential}".encode()
+        self._executor = executor
+        self._observer = observer
+        self._clock = clock
+        self._log = logger(__name__)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        began_at = self._clock()
+        route = "unknown"
+        try:
+            target = self._admitted(scope)
+            route = target.route.value
+            answer = await self._answered(target, scope, receive)
+        except CatalogError as error:
+            answer = self._refusal(error)
+        except Exception:
+            self._log.exception("facade_failed", route=route)
+            answer = self._refusal(CatalogError("the catalog could not do this"))
+        await _send(send, answer, with_body=scope["method"] != "HEAD")
+        if self._observer is not None:
+            self._observer.answered(route=route, status=answer.status, seconds=self._clock() - began_at)
+
+    def _admitted(self, scope: Scope) -> Target:
+        given = _header(scope, b"authorization")
+        if not hmac.compare_digest(given, self._authorization):
+            raise NotAuthorizedError("the credential is not an engine's")
+        raw_path: bytes = scope.get("raw_path") or b""
+        if len(raw_path) > PATH_LENGTH_MAX:
+            raise NoSuchTableError("Table does not exist: its name is too long")
+        if not raw_path.isascii():
+            raise BadRequestError("the path is malformed")
+        return target_of(scope["method"], raw_path.decode("ascii"))
+
+    async def _answered(self, target: Target, scope: Scope, receive: Receive) -> Answer:
+        if target.route is Route.CONFIG:
+            return calls.CONFIG
+        session = _header(scope, b"x-bailiwick-session").decode("latin-1")
+        lease = LeaseId(_header(scope, b"x-bailiwick-lease").decode("latin-1"))
+        principal = self._holder(session, lease)
+
+        def fence() -> None:
+            if self._holder(session, lease) != principal:
+                raise ForbiddenError("the lease has passed to somebody else")
+
+        fields = fields_of(scope["query_string"])
+        if target.route.reads:
+            call = Call(target, principal, fence, fields)
+            answer = self._calls.read(call)
+            return answer if answer is not None else await self._in_thread(self._calls.read_blocking, call)
+        call = Call(target, principal, fence, fields, await _body(scope, receive))
+        answer = await self._in_thread(self._calls.change, call)
+        self._tell(lease, answer)
+        return answer
+
+    def _holder(self, session: str, lease: LeaseId) -> Principal:
+        principal = self._leases.holder(session, lease)
+        if principal is None:
+            raise ForbiddenError("the lease of this session has ended")
+        return principal
+
+    async def _in_thread(self, function: Callable[[Call], Answer], call: Call) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, call)
+
+    def _tell(self, lease: LeaseId, answer: Answer) -> None:
+        if self._observer is not None:
+            for table, summary in answer.committed:
+                self._observer.commit_seen(CommitSeen(lease, table, summary))
+
+    def _refusal(self, error: CatalogError) -> Answer:
+        if error.status >= 500:
+            self._log.error("facade_failed", reason=error.message, cause=error.cause_text)
+        return Answer(error.status, wire.error_body(error))
+
+
+def _header(scope: Scope, name: bytes) -> bytes:
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return b""
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """All of it, if it is not too long. Raises TooLargeError before reading what says so itself."""
+    declared = _header(scope, b"content-length")
+    if declared.isdigit() and int(declared) > BODY_BYTES_MAX:
+        raise TooLargeError(f"a request has at most {BODY_BYTES_MAX} bytes")
+    chunks: list[bytes] = []
+    length = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequestError("the engine went away")
+        chunks.append(message.get("body", b""))
+        length += len(chunks[-1])
+        if length > BODY_BYTES_MAX:
+            raise TooLargeError(f"a request has at most {BODY_BYTES_MAX} bytes")
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+async def _send(send: Send, answer: Answer, *, with_body: bool) -> None:
+    body = answer.body if with_body else b""
+    headers = [] if answer.status == 204 else [(b"content-length", str(len(body)).encode())]
+    if body:
+        headers.append(_JSON)
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,95 @@
+"""The facade's own thread and event loop, so that no stream of results ever delays a table load."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import uvicorn
+
+from bailiwick.catalog.calls import Calls
+from bailiwick.catalog.facade import Facade, Leases, Observer
+from bailiwick.catalog.service import CatalogService
+
+START_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 10.0
+_BACKLOG = 256
+_THREADS = 8
+_KEEP_ALIVE_S = 3600
+"""Engines keep connections for long; one closed under a commit would leave it unknown."""
+_GRACE_S = 3
+
+
+class FacadeServer:
+    """Serves one catalog to engines. `start` and `stop` block, and are called once each."""
+
+    def __init__(
+        self,
+        service: CatalogService,
+        leases: Leases,
+        engine_credential: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        table_config: Mapping[str, str] | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalog")
+        facade = Facade(
+            Calls(service, table_config=table_config),
+            leases,
+            engine_credential,
+            self._executor,
+            observer=observer,
+        )
+        self._server = _Server(
+            uvicorn.Config(
+                facade,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=_GRACE_S,
+            )
+        )
+        self._address = (host, port)
+        self._socket: socket.socket | None = None
+        self._thread = threading.Thread(target=self._run, name="catalog-facade", daemon=True)
+
+    def start(self) -> int:
+        """The port, once calls are answered there."""
+        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
+        self._socket = socket.create_server(self._address, family=family, backlog=_BACKLOG)
+        self._thread.start()
+        if not self._server.is_listening.wait(START_TIMEOUT_S):
+            raise RuntimeError("the catalog facade did not start")
+        return int(self._socket.getsockname()[1])
+
+    def stop(self) -> None:
+        """Finish the calls that run, refuse others, end the thread. Fine if it never started."""
+        self._server.should_exit = True
+        if self._thread.ident is not None:
+            self._thread.join(STOP_TIMEOUT_S)
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        if self._socket is not None:
+            self._socket.close()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+            runner.run(self._server.serve(sockets=[self._socket] if self._socket else None))
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_listening = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_listening.set()

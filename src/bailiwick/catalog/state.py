@@ -1,0 +1,118 @@
+"""What the catalog knows now: pointers and metadata in memory, and the one place where they change.
+
+Reads take the contents of the moment and wait for nobody. Changes go through `writing`, one at a time: first
+to the backend, and when they are safe there, to memory.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bailiwick.catalog import wire
+from bailiwick.catalog.backend import CatalogBackend, Change, ConcurrentChangeError, Entry
+from bailiwick.catalog.contents import Contents
+from bailiwick.catalog.files import MetadataFiles
+from bailiwick.catalog.refusals import CommitFailedError, DamagedMetadataError
+
+
+class MetadataCache:
+    """Serialised metadata by its location, the least recently used dropped first. Any thread may call."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._data: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, location: str) -> bytes | None:
+        with self._lock:
+            data = self._data.get(location)
+            if data is not None:
+                self._data.move_to_end(location)
+            return data
+
+    def put(self, location: str, data: bytes) -> None:
+        with self._lock:
+            self._forget(location)
+            self._data[location] = data
+            self._bytes += len(data)
+            # The newest stays, however large: it is about to be asked for.
+            while self._bytes > self._bytes_max and len(self._data) > 1:
+                self._forget(next(iter(self._data)))
+
+    def forget(self, location: str) -> None:
+        with self._lock:
+            self._forget(location)
+
+    def _forget(self, location: str) -> None:
+        self._bytes -= len(self._data.pop(location, b""))
+
+
+class CatalogState:
+    def __init__(self, backend: CatalogBackend, files: MetadataFiles, *, cache_bytes_max: int) -> None:
+        self._backend = backend
+        self._files = files
+        self._cache = MetadataCache(cache_bytes_max)
+        self._lock = threading.Lock()
+        self._contents = Contents.of(backend.load(), version=1)
+
+    @property
+    def contents(self) -> Contents:
+        """The catalog of this moment. Ask once and use that for everything that belongs together."""
+        return self._contents
+
+    @contextmanager
+    def writing(self) -> Iterator[Contents]:
+        """The critical section of changes; the contents stay as they are while one is in it."""
+        with self._lock:
+            yield self._contents
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Make all `changes`, inside `writing` only. Raises CommitFailedError, then none was made."""
+        try:
+            self._backend.apply(changes)
+        except ConcurrentChangeError as error:
+            self._reload()
+            raise CommitFailedError(
+                "the catalog was changed by somebody else: look again and retry"
+            ) from error
+        except Exception:
+            # It may or may not have been done: what is true is in the backend, not in memory.
+            self._reload()
+            raise
+        contents = self._contents
+        for change in changes:
+            contents = contents.after(change)
+        self._contents = contents
+
+    def metadata_nowait(self, entry: Entry) -> bytes | None:
+        """The metadata's JSON if it is in memory."""
+        return self._cache.get(entry.metadata_location)
+
+    def metadata(self, entry: Entry) -> bytes:
+        """The metadata's JSON, from memory or else from its file. Raises DamagedMetadataError."""
+        data = self._cache.get(entry.metadata_location)
+        if data is None:
+            data = self._read(entry.metadata_location)
+            self._cache.put(entry.metadata_location, data)
+        return data
+
+    def remember(self, location: str, data: bytes) -> None:
+        """Keep in memory what was just written."""
+        self._cache.put(location, data)
+
+    def forget(self, location: str) -> None:
+        """This metadata will not be asked for any more."""
+        self._cache.forget(location)
+
+    def _read(self, location: str) -> bytes:
+        data = self._files.read(location)
+        # Not only to see that it is whole: another writer may have set it in many lines.
+        try:
+            return wire.rendered(wire.parsed_object(data))
+        except Exception as error:
+            raise DamagedMetadataError("metadata cannot be read", cause_text=repr(error)) from error
+
+    def _reload(self) -> None:
+        self._contents = Contents.of(self._backend.load(), self._contents.version + 1)
