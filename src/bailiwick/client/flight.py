@@ -1,14 +1,13 @@
 """A small Flight SQL client on grpc.aio: sign in, run a statement, read Arrow.
 
-It speaks what our gateway speaks, for our own commands; programs use a driver. Leaving an `execute` early ends
-the query on the gateway.
+It speaks what our gateway speaks, for our own commands; programs use a driver. Leaving an `execute` early
+ends the query on the gateway.
 """
 
 import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -20,7 +19,9 @@ from google.protobuf.message import Message
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.client.address import Address
-from bailiwick.client.errors import QUERY_ID_HEADER, QueryFailed, from_grpc
+from bailiwick.client.credentials import Credentials, Password, Token
+from bailiwick.client.errors import QueryFailed
+from bailiwick.client.statuses import QUERY_ID_HEADER, from_grpc
 
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _LOGIN_TIMEOUT_S = 30.0
@@ -29,20 +30,6 @@ _OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_http_proxy", 0),
 )
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Password:
-    name: str
-    password: str
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Token:
-    token: str
-
-
-Credentials = Password | Token
 
 
 class Answer:
@@ -130,7 +117,8 @@ class FlightClient:
         """Ask for the statement. A change runs now, a read when it is fetched."""
         command = _packed(sql.CommandStatementQuery(query=statement))
         descriptor = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=command)
-        call = self._channel.unary_unary(_SERVICE + "GetFlightInfo")(
+        # Called as a stream of one answer: then grpc.aio shows the headers before the answer is there.
+        call = self._channel.unary_stream(_SERVICE + "GetFlightInfo")(
             descriptor.SerializeToString(), metadata=self._metadata
         )
         return Started(call, self._address)
@@ -144,7 +132,7 @@ class FlightClient:
             first = await stream.read()
             if first is grpc.aio.EOF:
                 raise QueryFailed("INTERNAL_ERROR", "the answer has no schema")
-            query_id = _query_id(info) or dict(await stream.initial_metadata()).get(QUERY_ID_HEADER)
+            query_id = announced_id(info) or dict(await stream.initial_metadata()).get(QUERY_ID_HEADER)
             yield Answer(_read_schema(first), query_id, info.total_records, stream, self._address)
         except grpc.aio.AioRpcError as error:
             raise from_grpc(error, self._address) from error
@@ -169,9 +157,12 @@ class Started:
 
     async def info(self) -> flight.FlightInfo:
         try:
-            return flight.FlightInfo.FromString(await self._call)
+            answer = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise from_grpc(error, self._address) from error
+        if answer is grpc.aio.EOF:
+            raise QueryFailed("INTERNAL_ERROR", "the gateway gave no answer")
+        return flight.FlightInfo.FromString(answer)
 
     def cancel(self) -> None:
         self._call.cancel()
@@ -179,10 +170,6 @@ class Started:
 
 def announced_id(info: flight.FlightInfo) -> str | None:
     """The query id that a FlightInfo carries."""
-    return _query_id(info)
-
-
-def _query_id(info: flight.FlightInfo) -> str | None:
     try:
         found = json.loads(info.app_metadata).get("query_id")
     except (ValueError, AttributeError):

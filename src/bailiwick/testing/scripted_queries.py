@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ class Script:
     """Whether prepare cannot tell the schema."""
     failure: BailiwickError | None = None
     """Raised after the batches."""
+    breaks: bool = False
+    """Whether running it raises something that nobody foresaw."""
     held: asyncio.Event | None = None
     """After the first batch nothing comes until this is set."""
 
@@ -49,6 +51,12 @@ class ScriptedQueries:
         self.runs: list[Run] = []
         self.started = asyncio.Event()
 
+    def hold(self, sql: str) -> asyncio.Event:
+        """From now on the script stops after its first batch, until the event is set."""
+        held = asyncio.Event()
+        self.scripts[sql] = replace(self.scripts[sql], held=held)
+        return held
+
     async def prepare(self, statement: Statement) -> Prepared:
         script = self._script(statement)
         self.prepared.append(statement)
@@ -61,6 +69,8 @@ class ScriptedQueries:
     ) -> AsyncIterator[Result]:
         del expected_schema  # The door compares for itself as well, and that is what is tested here.
         script = self._script(statement)
+        if script.breaks:
+            raise RuntimeError("a secret that no client may see")
         run = Run(statement, query_id or new_query_id())
         self.runs.append(run)
         self.started.set()

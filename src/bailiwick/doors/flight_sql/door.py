@@ -140,7 +140,7 @@ class FlightSqlDoor:
             prepared_statement_handle=self._handles.issue(principal, statement),
             dataset_schema=prepared.schema or b"",
             parameter_schema=parameter_schema(prepared.parameters),
-            is_update=prepared.kind not in (Kind.READ, Kind.SHOWS),
+            is_update=_is_update(prepared),
         )
 
     async def _described(
@@ -201,6 +201,13 @@ class FlightSqlDoor:
 
 def _statement(principal: Principal, text: str) -> Statement:
     return Statement(sql=text, principal=principal, door=DOOR)
+
+
+def _is_update(prepared: Prepared) -> bool | None:
+    """Whether drivers should run it as an update, which drops its rows; None leaves the choice to them."""
+    if prepared.kind in (Kind.READ, Kind.SHOWS):
+        return False
+    return None if prepared.schema is None else len(read_schema(prepared.schema)) == 0
 
 
 def _refuse_parameters(statement: PreparedStatement) -> None:

@@ -1,0 +1,79 @@
+"""Where the gateway is and who asks, from options, the environment and the terminal.
+
+Options win over the environment. There is no default address: a query never runs anywhere by accident.
+"""
+
+import getpass
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import typer
+
+from bailiwick.cli.failures import UsageProblem
+from bailiwick.client.address import DEFAULT_PORT, Address, parse_url
+from bailiwick.client.credentials import Credentials, Password, Token
+
+ADMINISTRATOR = "admin"
+PASSWORD_BYTES_MAX = 4096
+
+Host = Annotated[str | None, typer.Option("--host", help="Where the gateway is. Also by BAILIWICK_URL.")]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=1, max=65535, help=f"Its gRPC port; {DEFAULT_PORT} if only --host is given."),
+]
+User = Annotated[str | None, typer.Option("--user", help="Who asks. Not needed with BAILIWICK_TOKEN.")]
+Administrator = Annotated[str, typer.Option("--user", help="Who asks; must be an administrator.")]
+
+
+def find_address(host: str | None, port: int | None, environment: Mapping[str, str] = os.environ) -> Address:
+    """The address that was given, one way or the other."""
+    if host is not None or port is not None:
+        return Address(host or "localhost", port or DEFAULT_PORT)
+    if url := environment.get("BAILIWICK_URL"):
+        return parse_url(url)
+    raise UsageProblem(
+        f"where is the gateway? Give --host and --port, or BAILIWICK_URL=grpc://HOST:{DEFAULT_PORT}"
+    )
+
+
+def find_credentials(
+    user: str | None,
+    *,
+    password_stdin: bool = False,
+    environment: Mapping[str, str] = os.environ,
+    ask: Callable[[str], str] | None = None,
+) -> Credentials:
+    """A password from stdin, else from BAILIWICK_PASSWORD, else BAILIWICK_TOKEN, else asked for."""
+    if password_stdin:
+        return Password(_named(user), read_password_stdin())
+    if user is not None and "BAILIWICK_PASSWORD" in environment:
+        return Password(user, environment["BAILIWICK_PASSWORD"])
+    if token := environment.get("BAILIWICK_TOKEN"):
+        return Token(token)
+    name = _named(user)
+    return Password(name, (ask or ask_password)(f"Password of {name}: "))
+
+
+def read_password_stdin() -> str:
+    """The first line of stdin, without its line end."""
+    line = sys.stdin.readline(PASSWORD_BYTES_MAX + 1)
+    if len(line) > PASSWORD_BYTES_MAX:
+        raise UsageProblem(f"a password has at most {PASSWORD_BYTES_MAX} characters")
+    password = line.rstrip("\r\n")
+    if not password:
+        raise UsageProblem("no password came on stdin")
+    return password
+
+
+def ask_password(prompt: str) -> str:
+    if not sys.stdin.isatty():
+        raise UsageProblem("no password: give BAILIWICK_PASSWORD or BAILIWICK_TOKEN, or use --password-stdin")
+    return getpass.getpass(prompt, stream=sys.stderr)
+
+
+def _named(user: str | None) -> str:
+    if user is None:
+        raise UsageProblem("who asks? Give --user, or BAILIWICK_TOKEN")
+    return user
