@@ -1,0 +1,102 @@
+"""`python -m benchmarks [--only NAME]… [--json FILE] [--data-dir DIR]`."""
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measures import MEASURES, PREPARE, Measured
+from benchmarks.sides import Arena, arena
+
+PIPELINE = Path(__file__).parents[1] / "examples" / "make_lake.py"
+EXPLANATION = (
+    "Baseline: the stock PySpark client (`spark.sql(…).collect()`, `toArrow()`) straight on the same engine, "
+    "past the gateway's doors, reading the same Iceberg tables through the same catalog. Ours: ADBC by Flight "
+    "SQL. Both sides run in turns, with their clients on this machine; medians. Fifty clients have a session "
+    "each on the baseline's side, opened before the clock starts, as ours open their connections."
+)
+
+
+def main() -> int:
+    options = _options()
+    console = Console(highlight=False)
+    results: list[Measured] = []
+    with tempfile.TemporaryDirectory(prefix="bailiwick-bench-") as scratch:
+        data_dir = (options.data_dir or Path(scratch) / "data").resolve()
+        with console.status("starting the gateway"), arena(data_dir) as running:
+            console.log(f"gateway at {running.address}")
+            _prepare(running)
+            console.log("tables are made")
+            for name in options.only or MEASURES:
+                console.log(f"measuring {name}")
+                results.append(MEASURES[name](running))
+                console.log(_line(results[-1]))
+    _print(console, results)
+    if options.json:
+        options.json.write_text(
+            json.dumps([asdict(one) | {"met": one.is_met} for one in results], indent=2) + "\n"
+        )
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=EXPLANATION)
+    parser.add_argument("--only", action="append", choices=tuple(MEASURES), help="may be given several times")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="keep the tables for another run")
+    return parser.parse_args()
+
+
+def _prepare(running: Arena) -> None:
+    """The shop's lake by the example's own pipeline, the large table by SQL."""
+    spec = importlib.util.spec_from_file_location("make_lake", PIPELINE)
+    assert spec is not None
+    assert spec.loader is not None
+    pipeline = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pipeline)
+    with running.lease() as stock:
+        session = stock.session()
+        pipeline.build(session.spark, lambda _table, _rows: None)
+        session.close()
+    admin = running.adbc()
+    for statement in PREPARE:
+        admin.rows(statement)
+    admin.close()
+
+
+def _print(console: Console, results: Sequence[Measured]) -> None:
+    table = Table(title="Bailiwick against the stock PySpark client", title_justify="left")
+    table.add_column("measure", no_wrap=True)
+    for heading in ("baseline", "ours", "ratio", "goal"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("what bounds it")
+    for one in results:
+        sign = "≥" if one.higher_is_better else "≤"
+        verdict = "[green]met[/green]" if one.is_met else "[red]missed[/red]"
+        table.add_row(
+            one.name, one.baseline, one.ours, f"{one.ratio:.2f}×", f"{sign} {one.goal}×", verdict, one.bounds
+        )
+    console.print()
+    console.print(table)
+    console.print(EXPLANATION, style="dim")
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    console.print(
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, load average {load}", style="dim"
+    )
+
+
+def _line(one: Measured) -> str:
+    return f"{one.name}: {one.baseline} against {one.ours}: {one.ratio:.2f}×"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

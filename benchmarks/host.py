@@ -1,0 +1,44 @@
+"""The gateway under measurement, in a process of its own as when it serves, with a desk that lends leases.
+
+The stock client needs a lease to be let in by the catalog, and only the gateway's own pool gives one. One
+line in, one line of JSON out: `lease` takes one, `release` gives it back, the end of input ends the gateway.
+"""
+
+import asyncio
+import json
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import uvloop
+
+from bailiwick.app import Gateway
+from bailiwick.config import load
+from bailiwick.identity.principal import ADMIN, Principal
+
+
+async def main(data_dir: Path) -> None:
+    settings = load(None, overrides={"server": {"grpc_port": 0, "http_port": 0}})
+    async with Gateway.open(settings, data_dir) as gateway:
+        say({"grpc": gateway.grpc_address, "password": gateway.admin_password})
+        async with AsyncExitStack() as held:
+            while line := await asyncio.to_thread(sys.stdin.readline):
+                match line.strip():
+                    case "lease":
+                        lease = await held.enter_async_context(
+                            gateway.pool.lease(Principal("admin", frozenset({ADMIN})))
+                        )
+                        say({"handle": lease.session.handle, "lease": lease.id})
+                    case "release":
+                        await held.aclose()
+                        say({})
+                    case other:
+                        raise ValueError(f"no such command: {other}")
+
+
+def say(answer: dict[str, str]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(Path(sys.argv[1])))
