@@ -1,0 +1,140 @@
+package io.bailiwick;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.channels.Channels;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.arrow.vector.ipc.WriteChannel;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.sql.catalyst.analysis.PosParameter;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.execution.CommandExecutionMode$;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.util.ArrowUtils;
+import scala.Tuple3;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
+
+/** What Spark's analysis of a plan tells. Commands in it are not carried out. */
+final class Analysed {
+  final Set<List<String>> reads = new LinkedHashSet<>();
+  final TreeMap<Integer, String> parameterTypes = new TreeMap<>();
+  boolean deterministic = true;
+  /** Whether it calls a method by its name, be it in a view or by a name that is computed. */
+  boolean reflects;
+  private final LogicalPlan plan;
+  private final SQLConf conf;
+
+  Analysed(SparkSession session, LogicalPlan parsed) {
+    QueryExecution execution =
+        session.sessionState().executePlan(withPlaceholders(parsed), CommandExecutionMode$.MODULE$.SKIP());
+    execution.assertAnalyzed();
+    plan = execution.analyzed();
+    conf = session.sessionState().conf();
+    plan.foreachWithSubqueries(node -> {
+      visit(node);
+      return BoxedUnit.UNIT;
+    });
+  }
+
+  /** The schema as Spark will stream it, as an encapsulated IPC message; null where a parameter decides it. */
+  byte[] schema() throws IOException {
+    if (!parameterTypes.isEmpty() && (plan.schema().existsRecursively(type -> type instanceof NullType)
+        || String.join("", plan.schema().fieldNames()).contains(Placeholder.TEXT))) {
+      return null;
+    }
+    Schema schema =
+        ArrowUtils.toArrowSchema(plan.schema(), conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes());
+    ByteArrayOutputStream message = new ByteArrayOutputStream();
+    MessageSerializer.serialize(new WriteChannel(Channels.newChannel(message)), schema);
+    return message.toByteArray();
+  }
+
+  static List<String> name(CatalogPlugin catalog, Identifier identifier) {
+    List<String> name = new ArrayList<>();
+    name.add(catalog.name());
+    name.addAll(List.of(identifier.namespace()));
+    name.add(identifier.name());
+    return name;
+  }
+
+  private void visit(LogicalPlan node) {
+    if (node instanceof DataSourceV2Relation table && table.catalog().isDefined() && table.identifier().isDefined()) {
+      reads.add(name(table.catalog().get(), table.identifier().get()));
+    } else if (node instanceof View view) {
+      reads.add(CollectionConverters.asJava(view.desc().identifier().nameParts()));
+    } else if (node instanceof LogicalRelation table && table.catalogTable().isDefined()) {
+      reads.add(CollectionConverters.asJava(table.catalogTable().get().identifier().nameParts()));
+    }
+    for (Expression expression : CollectionConverters.asJava(node.expressions())) {
+      deterministic &= expression.deterministic();
+      expression.foreach(part -> {
+        visit(part);
+        return BoxedUnit.UNIT;
+      });
+    }
+  }
+
+  private void visit(Expression part) {
+    if (part instanceof Cast cast && cast.child() instanceof Placeholder placeholder) {
+      parameterTypes.put(placeholder.position, cast.dataType().simpleString());
+    } else if (part instanceof Placeholder placeholder) {
+      parameterTypes.putIfAbsent(placeholder.position, null);
+    } else if (part instanceof CallMethodViaReflection) {
+      reflects = true;
+    } else if (part instanceof CurrentTimestampLike || part instanceof CurrentDate || part instanceof CurrentTime
+        || part instanceof LocalTimestamp) {
+      // Spark calls these deterministic: they are fixed for one execution, not for the next.
+      deterministic = false;
+    }
+  }
+
+  private static LogicalPlan withPlaceholders(LogicalPlan parsed) {
+    LogicalPlan outside = parsed.transformAllExpressionsWithSubqueries(
+        new Replacement<Expression, PosParameter>(PosParameter.class, found -> new Placeholder(found.pos())));
+    // The expressions of a WITH are in no child of it.
+    return outside.transformDownWithSubqueries(new Replacement<LogicalPlan, UnresolvedWith>(UnresolvedWith.class, with -> {
+      List<Tuple3<String, SubqueryAlias, scala.Option<Object>>> ctes = new ArrayList<>();
+      for (var cte : CollectionConverters.asJava(with.cteRelations())) {
+        ctes.add(new Tuple3<>(cte._1(), (SubqueryAlias) withPlaceholders(cte._2()), cte._3()));
+      }
+      return with.copy(with.child(), Describe.seq(ctes), with.allowRecursion());
+    }));
+  }
+
+  /** Replaces the nodes of one class, keeps the others. */
+  private static final class Replacement<T, N extends T> extends AbstractPartialFunction<T, T> {
+    private final Class<N> kind;
+    private final java.util.function.Function<N, T> replace;
+
+    Replacement(Class<N> kind, java.util.function.Function<N, T> replace) {
+      this.kind = kind;
+      this.replace = replace;
+    }
+
+    @Override
+    public boolean isDefinedAt(T node) {
+      return kind.isInstance(node);
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <A extends T, B> B applyOrElse(A node, scala.Function1<A, B> otherwise) {
+      return kind.isInstance(node) ? (B) replace.apply(kind.cast(node)) : otherwise.apply(node);
+    }
+  }
+}

@@ -1,0 +1,153 @@
+package io.bailiwick;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedInlineTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connect.planner.SparkConnectPlanner;
+import org.apache.spark.sql.connect.plugin.RelationPlugin;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.sparkproject.connect.protobuf.Any;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Tells what a statement is, in one row of JSON, and runs nothing.
+ *
+ * <p>A query is analysed, and so is what only tells (SHOW, DESCRIBE). A change is not: Spark carries out some of them
+ * while it analyses (CALL, a MERGE that evolves its table's schema). Only the queries inside it are, for the tables
+ * they read. Errors of parsing and analysis are Spark's own.
+ */
+public final class Describe implements RelationPlugin {
+  private static final String TYPE = "type.googleapis.com/bailiwick.Describe";
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  @Override
+  public Optional<LogicalPlan> transform(byte[] relation, SparkConnectPlanner planner) {
+    try {
+      Any request = Any.parseFrom(relation);
+      if (!request.getTypeUrl().equals(TYPE)) {
+        return Optional.empty();
+      }
+      String sql = JSON.readTree(request.getValue().toByteArray()).required("sql").textValue();
+      return Optional.of(row(describe(planner.session(), sql).toString()));
+    } catch (IOException | AnalysisException error) {
+      throw unchecked(error);
+    }
+  }
+
+  private static ObjectNode describe(SparkSession session, String sql) throws IOException, AnalysisException {
+    LogicalPlan plan = session.sessionState().sqlParser().parsePlan(sql);
+    CatalogManager catalogs = session.sessionState().catalogManager();
+    Parsed parsed = new Parsed(plan, catalogs);
+    Analysed analysed = null;
+    switch (parsed.kind()) {
+      case Kinds.READ, Kinds.SHOWS -> analysed = analyse(session, plan, parsed);
+      case Kinds.CHANGE -> queriesInside(plan, catalogs).forEach(query -> tryReads(session, query, parsed));
+      default -> { }
+    }
+    return answer(parsed, analysed);
+  }
+
+  /** Null where Spark cannot analyse the statement before its parameters are known. */
+  private static Analysed analyse(SparkSession session, LogicalPlan plan, Parsed parsed) throws AnalysisException {
+    if (parsed.dynamicExpressions && parsed.nodes.contains(UnresolvedInlineTable.class)) {
+      return null; // Analysing VALUES evaluates it, and here it may call anything.
+    }
+    try {
+      Analysed analysed = new Analysed(session, plan);
+      parsed.reads.addAll(analysed.reads);
+      analysed.reads.forEach(name -> parsed.catalogs.add(name.get(0)));
+      return analysed;
+    } catch (Exception error) {
+      if (error instanceof AnalysisException && !parsed.parameters.isEmpty()) {
+        return null;
+      }
+      throw unchecked(error);
+    }
+  }
+
+  /** Adds what `query` reads; one that cannot be analysed by itself (a DEFAULT in VALUES, say) adds nothing. */
+  private static void tryReads(SparkSession session, LogicalPlan query, Parsed parsed) {
+    try {
+      analyse(session, query, parsed);
+    } catch (Exception error) {
+      if (!(error instanceof AnalysisException)) {
+        throw unchecked(error);
+      }
+    }
+  }
+
+  private static List<LogicalPlan> queriesInside(LogicalPlan change, CatalogManager catalogs) {
+    List<LogicalPlan> queries = new ArrayList<>();
+    if (change instanceof UnresolvedWith with) {
+      for (LogicalPlan query : queriesInside(with.child(), catalogs)) {
+        queries.add(with.copy(query, with.cteRelations(), with.allowRecursion()));
+      }
+    } else {
+      int first = Kinds.TARGET_FIRST.contains(change.getClass()) ? 1 : 0;
+      for (int i = first; i < change.productArity(); i++) {
+        if (change.productElement(i) instanceof LogicalPlan part && new Parsed(part, catalogs).kind().equals(Kinds.READ)) {
+          queries.add(part);
+        }
+      }
+    }
+    return queries;
+  }
+
+  private static ObjectNode answer(Parsed parsed, Analysed analysed) throws IOException {
+    boolean reflects = analysed != null && analysed.reflects;
+    boolean read = parsed.kind().equals(Kinds.READ);
+    ObjectNode answer = JSON.createObjectNode();
+    answer.put("kind", reflects ? Kinds.SESSION : parsed.kind());
+    answer.put("command", reflects ? "reflect" : parsed.command());
+    names(answer.putArray("reads"), parsed.reads);
+    names(answer.putArray("writes"), parsed.writes);
+    parsed.catalogs.forEach(answer.putArray("catalogs")::add);
+    parsed.functions.forEach(answer.putArray("functions")::add);
+    TreeMap<Integer, String> types = analysed == null ? new TreeMap<>() : analysed.parameterTypes;
+    ArrayNode parameters = answer.putArray("parameters");
+    int position = 0;
+    for (int offset : parsed.parameters) { // Spark knows a parameter by where it stands in the text.
+      parameters.addObject().put("position", position++).put("type", types.get(offset));
+    }
+    answer.put("dynamic_names", parsed.dynamicNames);
+    answer.put("deterministic", read && analysed != null && analysed.deterministic && !parsed.sampled);
+    answer.put("schema", analysed == null ? null : analysed.schema());
+    return answer;
+  }
+
+  private static void names(ArrayNode array, Set<List<String>> names) {
+    names.forEach(name -> name.forEach(array.addArray()::add));
+  }
+
+  private static LogicalPlan row(String text) {
+    Attribute column = new AttributeReference(
+        "description", DataTypes.StringType, false, Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
+    return LocalRelation.fromExternalRows(seq(List.of(column)), seq(List.of(RowFactory.create(text))));
+  }
+
+  static <T> scala.collection.immutable.Seq<T> seq(List<T> items) {
+    return scala.collection.immutable.List$.MODULE$.from(CollectionConverters.asScala(items));
+  }
+
+  /** Spark's exceptions are checked ones to Java, and must arrive as they are. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
+    throw (E) error;
+  }
+}
