@@ -9,6 +9,7 @@ from pathlib import Path
 import argon2
 import pyarrow as pa
 import pytest
+from sqlalchemy import text
 
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
@@ -277,6 +278,20 @@ async def test_a_caller_who_hangs_up_does_not_leave_a_dropped_user_signed_in(wor
         stored = UserStore(world.database)
         await stored.load()
         assert stored.all() == world.users.all()
+
+
+async def test_a_change_that_cannot_be_stored_is_told_so_and_not_half_done(world: World) -> None:
+    with world.database.synchronous.begin() as connection:
+        connection.execute(
+            text("CREATE TRIGGER full BEFORE UPDATE ON users BEGIN SELECT RAISE(ABORT, 'full'); END")
+        )
+    before = world.users.all()
+    refused = await world.refused("ALTER USER ann PASSWORD 'a new password'")
+    assert refused.code is Code.STORAGE_ERROR
+    assert refused.cause_text is not None
+    assert "argon2" not in refused.cause_text
+    assert world.users.all() == before
+    assert await world.signs_in("ann", "anns password")
 
 
 async def test_a_command_without_rows_answers_without_columns(world: World) -> None:

@@ -68,6 +68,27 @@ async def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
     assert modes == dict.fromkeys(("bailiwick.db", "bailiwick.db-wal", "bailiwick.db-shm"), 0o600)
 
 
+@pytest.mark.parametrize("name", ["a b", "q?mode=ro", "100%25", "é", "a#b"])
+async def test_any_directory_name_will_do(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name
+    os.mkdir(directory)  # noqa: PTH102
+    database = Database.open(directory / "bailiwick.db")
+    async with database.asynchronous.begin() as connection:
+        await connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
+    await database.close()
+    assert [entry.name for entry in os.scandir(directory)] == ["bailiwick.db"]
+
+
+async def test_errors_do_not_repeat_what_was_to_be_stored(database: Database) -> None:
+    secret = "the hash of a password"
+    values = NAMESPACE | {"properties": secret}
+    async with database.asynchronous.connect() as connection:
+        await connection.execute(insert(schema.catalog_namespaces), [values])
+        with pytest.raises(IntegrityError) as failed:
+            await connection.execute(insert(schema.catalog_namespaces), [values])
+    assert secret not in str(failed.value)
+
+
 async def test_closing_leaves_one_file_and_no_threads(tmp_path: Path) -> None:
     threads = threading.active_count()
     database = Database.open(tmp_path / "bailiwick.db")

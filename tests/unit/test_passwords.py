@@ -10,6 +10,7 @@ import argon2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
@@ -44,13 +45,18 @@ def passwords(hasher: CountingHasher) -> Iterator[Passwords]:
 
 
 @pytest.fixture
-async def users(tmp_path: Path) -> AsyncIterator[UserStore]:
-    database = Database.open(tmp_path / "bailiwick.db")
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = Database.open(tmp_path / "bailiwick.db")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def users(database: Database) -> AsyncIterator[UserStore]:
     store = UserStore(database)
     await store.load()
     yield store
     await store.close()
-    await database.close()
 
 
 async def test_the_defaults_are_argon2id_with_owasps_parameters() -> None:
@@ -104,6 +110,18 @@ async def test_a_hash_of_other_parameters_is_made_anew_at_sign_in(
         "the tokens of a user whose password did not change stay valid"
     )
     assert await check.verify("ann", "correct horse") == before.principal
+
+
+async def test_a_disk_that_is_full_keeps_nobody_out(
+    passwords: Passwords, users: UserStore, database: Database
+) -> None:
+    old_hash = argon2.PasswordHasher(time_cost=2, memory_cost=32, parallelism=1).hash("correct horse")
+    await users.add("ann", roles=frozenset({"reader"}), password_hash=old_hash)
+    with database.synchronous.begin() as connection:
+        connection.execute(
+            text("CREATE TRIGGER full BEFORE UPDATE ON users BEGIN SELECT RAISE(ABORT, 'full'); END")
+        )
+    assert await StoredPasswords(users, passwords).verify("ann", "correct horse") is not None
 
 
 async def test_a_password_changed_while_the_old_one_is_compared_does_not_let_the_old_one_in(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, QueuePool
@@ -101,10 +101,10 @@ def _prepare(engine: Engine) -> None:
 
 def _synchronous_engine(path: Path, *, writes: bool) -> Engine:
     engine = create_engine(
-        f"sqlite:///{path}",
+        URL.create("sqlite", database=str(path)),
         poolclass=QueuePool,
         connect_args={"check_same_thread": False},
-        **_pool(writes=writes),
+        **_options(writes=writes),
     )
     _configure(engine, writes=writes)
     return engine
@@ -112,17 +112,21 @@ def _synchronous_engine(path: Path, *, writes: bool) -> Engine:
 
 def _asynchronous_engine(path: Path, *, writes: bool) -> AsyncEngine:
     engine = create_async_engine(
-        f"sqlite+aiosqlite:///{path}", poolclass=AsyncAdaptedQueuePool, **_pool(writes=writes)
+        URL.create("sqlite+aiosqlite", database=str(path)),
+        poolclass=AsyncAdaptedQueuePool,
+        **_options(writes=writes),
     )
     _configure(engine.sync_engine, writes=writes)
     return engine
 
 
-def _pool(*, writes: bool) -> dict[str, Any]:
+def _options(*, writes: bool) -> dict[str, Any]:
     return {
         "pool_size": 1 if writes else READ_CONNECTIONS_MAX,
         "max_overflow": 0,
         "pool_timeout": BUSY_TIMEOUT_S * 2,
+        # Errors end in logs, and parameters may be hashes of secrets or a user's SQL.
+        "hide_parameters": True,
     }
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 import pyarrow as pa
+from sqlalchemy.exc import SQLAlchemyError
 
 from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError, Code
@@ -93,6 +94,14 @@ class Administration:
     async def perform(self, command: Command, principal: Principal) -> pa.Table:
         """Do it, if `principal` may; the answer has `result_schema(command)`."""
         self.check_access(command, principal)
+        try:
+            return await self._perform(command, principal)
+        except SQLAlchemyError as error:
+            raise BailiwickError(
+                Code.STORAGE_ERROR, "The change could not be stored.", cause_text=str(error)
+            ) from error
+
+    async def _perform(self, command: Command, principal: Principal) -> pa.Table:
         match command:
             case ShowUsers():
                 return self._show_users()

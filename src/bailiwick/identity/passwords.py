@@ -6,6 +6,7 @@ A hash made with other parameters is made anew at the next sign-in.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 import argon2
 from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy.exc import SQLAlchemyError
 
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import PasswordCheck
@@ -77,7 +79,9 @@ class StoredPasswords(PasswordCheck):
         if user is None or user.disabled or user.password_hash != known:
             return None
         if self._passwords.is_outdated(known):
-            await self._users.rehash(name, old_hash=known, new_hash=await self._passwords.hash(password))
+            # A full disk keeps nobody out: the next sign-in tries again.
+            with contextlib.suppress(SQLAlchemyError):
+                await self._users.rehash(name, old_hash=known, new_hash=await self._passwords.hash(password))
         return user.principal
 
 
