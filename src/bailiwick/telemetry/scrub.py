@@ -18,7 +18,8 @@ _NAMES_OF_SECRETS = (
     r"|private[._-]?key|account[._-]?key|signature|x-amz-[a-z-]+|authorization|cookie"
     r"|(?<![a-z])(?:pass|pwd|sig|sas))"
 )
-_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|'')*'|[^\s,;&"'})\]]+)"""
+# A quote that was never closed, because the text was cut, hides everything up to the end.
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.|'')*'?|[^\s,;&"'})\]]+)"""
 
 _SECRETS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL), "<key>"),
@@ -30,15 +31,21 @@ _SECRETS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{35}|\bgh[pousr]_\w{20,}"), "<secret>"),
     # `password = x`, `"token": "x"`, `spark.hadoop.fs.s3a.secret.key=x`. A colon alone does not do for an
     # unquoted `token`: parsers write "unexpected token: x".
-    (re.compile(rf"(?i)({_NAMES_OF_SECRETS}[\w.-]*[\"']?\s*=>?\s*){_VALUE}"), r"\1<secret>"),
-    (re.compile(rf"(?i)({_NAMES_OF_SECRETS}[\w.-]*[\"']\s*:\s*){_VALUE}"), r"\1<secret>"),
     (
-        re.compile(rf"(?i)(\b(?:pass(?:word|wd)|secret|authorization)\s*:\s*)(?:basic |bearer )?{_VALUE}"),
+        re.compile(rf"(?i)({_NAMES_OF_SECRETS}[\w.-]{{0,100}}[\"']?\s{{0,9}}=>?\s{{0,9}}){_VALUE}"),
         r"\1<secret>",
     ),
-    (re.compile(r"(?i)\b(password|identified\s+by)(\s+)'(?:[^']|'')*'"), r"\1\2'<secret>'"),
-    (re.compile(r"(://)[^\s/@'\"]+@"), r"\1<secret>@"),
+    (re.compile(rf"(?i)({_NAMES_OF_SECRETS}[\w.-]{{0,100}}[\"']\s{{0,9}}:\s{{0,9}}){_VALUE}"), r"\1<secret>"),
+    (
+        re.compile(
+            rf"(?i)(\b(?:pass(?:word|wd)|secret|authorization)\s{{0,9}}:\s{{0,9}})(?:basic |bearer )?{_VALUE}"
+        ),
+        r"\1<secret>",
+    ),
+    (re.compile(r"(?i)\b(password|identified\s{1,9}by)(\s{1,9})'(?:[^']|'')*'?"), r"\1\2'<secret>'"),
 )
+
+_USERINFO: Final = re.compile(r"(://)[^\s/@]{1,300}@")
 
 _FRAME = r"[ \t]*(?:at [\w.$<>/@ -]+\([^()\n]*\)|\.\.\. \d+ (?:more|common frames omitted).*|Suppressed: .*)"
 _TRACES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
@@ -97,7 +104,7 @@ _IPV6_CANDIDATE = re.compile(
 
 def scrub(text: str) -> str:
     """`text` without secrets, stack traces, places and ids. Harmless text comes back unchanged."""
-    text = bounded(text)
+    text = _USERINFO.sub(r"\1", bounded(text))
     for group in (_TRACES, _SECRETS, _PLACES):
         text = _apply(text, group)
     text = _IPV6_CANDIDATE.sub(_without_ipv6, text)
@@ -106,7 +113,7 @@ def scrub(text: str) -> str:
 
 def scrub_secrets(text: str) -> str:
     """`text` without passwords, tokens and keys; everything else stays, for the log."""
-    return _apply(text, _SECRETS)
+    return _apply(_USERINFO.sub(r"\1<secret>@", text), _SECRETS)
 
 
 def without_traces(text: str) -> str:
@@ -127,8 +134,11 @@ def _apply(text: str, rules: tuple[tuple[re.Pattern[str], str], ...]) -> str:
 
 def _without_ipv6(match: re.Match[str]) -> str:
     """Times of day and casts written `a::b` look alike; only what really is an address goes."""
+    candidate = match[1].partition("%")[0]
+    if not any(character.isdigit() for character in candidate):
+        return match[0]
     try:
-        address = ipaddress.ip_address(match[1].partition("%")[0])
+        ipaddress.ip_address(candidate)
     except ValueError:
         return match[0]
-    return match[0] if address == ipaddress.ip_address("::") else "<host>"
+    return "<host>"
