@@ -18,10 +18,10 @@ from benchmarks.sides import Arena, arena
 
 PIPELINE = Path(__file__).parents[1] / "examples" / "make_lake.py"
 EXPLANATION = (
-    "Baseline: the stock PySpark client (`spark.sql(…).collect()`, `toArrow()`) straight on the same engine, "
-    "past the gateway's doors, reading the same Iceberg tables through the same catalog. Ours: ADBC by Flight "
-    "SQL. Both sides run in turns, with their clients on this machine; medians. Fifty clients have a session "
-    "each on the baseline's side, opened before the clock starts, as ours open their connections."
+    "Baseline: the stock PySpark client (`spark.sql(…).collect()`, `toArrow()`) straight on the same "
+    "engine, past the gateway's doors, on the same Iceberg tables through the same catalog. Ours: ADBC by "
+    "Flight SQL. Both sides run in turns, with their clients on this machine; medians. Fifty clients have a "
+    "session each on the baseline's side, opened before the clock starts, as ours open their connections."
 )
 
 

@@ -111,15 +111,20 @@ def command() -> str:
     return str(Path(sys.executable).parent / "bailiwick")
 
 
+def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Our own environment with `settings` and none of the caller's."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BAILIWICK")}
+    return {**inherited, **settings}
+
+
 def _start(
     data_dir: Path, output_path: Path, settings: Mapping[str, str], arguments: Sequence[str]
 ) -> subprocess.Popen[bytes]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BAILIWICK")}
     ports = ("--grpc-port", "0", "--http-port", "0")
     with output_path.open("wb") as output:
         return subprocess.Popen(
             [command(), "serve", "--data-dir", str(data_dir), *ports, *arguments],
-            env={**inherited, **settings},
+            env=clean_environment(settings),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
