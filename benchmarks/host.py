@@ -16,9 +16,15 @@ from bailiwick.app import Gateway
 from bailiwick.config import load
 from bailiwick.identity.principal import ADMIN, Principal
 
+OVERRIDES = {
+    "server": {"grpc_port": 0, "http_port": 0},
+    # A lease that stock clients hold for long must not make the pool warm up another session meanwhile.
+    "pool": {"interactive_s": 3600.0},
+}
+
 
 async def main(data_dir: Path) -> None:
-    settings = load(None, overrides={"server": {"grpc_port": 0, "http_port": 0}})
+    settings = load(None, overrides=OVERRIDES)
     async with Gateway.open(settings, data_dir) as gateway:
         say({"grpc": gateway.grpc_address, "password": gateway.admin_password})
         async with AsyncExitStack() as held:

@@ -10,6 +10,7 @@ import typer
 
 import bailiwick
 from bailiwick.cli import tokens, users
+from bailiwick.cli.demo import demo
 from bailiwick.cli.doctor import doctor
 from bailiwick.cli.query import query
 from bailiwick.cli.serve import serve
@@ -24,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("serve")(serve)
+app.command("demo")(demo)
 app.command("query")(query)
 app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
