@@ -37,7 +37,8 @@ class Locations:
 
     @property
     def _prefix(self) -> str:
-        return f"file://{self.warehouse}/"
+        # One slash, as Hadoop spells it: engines write paths in that form, and we compare them as text.
+        return f"file:{self.warehouse}/"
 
     def of(self, name: TableName, uuid: str) -> str:
         """The one place that a new object of this name and uuid may have."""
@@ -65,7 +66,7 @@ class Locations:
         """The file that a location stands for. Raises ValueError unless it lies in an object's directory."""
         if self.root_of(location) is None:
             raise ValueError("the location is not in the warehouse")
-        return Path(location.removeprefix("file://"))
+        return Path(location.removeprefix("file:"))
 
 
 def is_within(location: str, path: str) -> bool:
