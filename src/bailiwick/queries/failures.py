@@ -1,0 +1,127 @@
+"""The ways in which the query service itself ends a query, and what the caller is told then. Pure."""
+
+from bailiwick.errors import OUT_OF_MEMORY, BailiwickError, Code
+
+ENGINE_BACK_S = 5.0
+"""About how long a lost engine takes to come back: what callers are told to wait."""
+
+
+def sql_too_long(size_bytes: int, limit_bytes: int) -> BailiwickError:
+    return _over_limit(f"the statement has {size_bytes} bytes, the limit is {limit_bytes}", "sql_bytes_max")
+
+
+def too_many_columns(columns: int, limit: int) -> BailiwickError:
+    return _over_limit(f"the result has {columns} columns, the limit is {limit}", "result_columns_max")
+
+
+def too_many_rows(limit: int) -> BailiwickError:
+    return _over_limit(f"the result has more than the {limit} rows allowed", "result_rows_max")
+
+
+def too_many_bytes(limit_bytes: int) -> BailiwickError:
+    return _over_limit(f"the result has more than the {limit_bytes} bytes allowed", "result_bytes_max")
+
+
+def message_too_large(size_bytes: int, rows: int, limit_bytes: int) -> BailiwickError:
+    what = "a row" if rows == 1 else f"{rows} rows"
+    return _over_limit(
+        f"{what} of the result take {size_bytes} bytes, one message may have {limit_bytes}: "
+        "select fewer columns, or shorter values",
+        "message_bytes_max",
+    )
+
+
+def timed_out(timeout_s: float) -> BailiwickError:
+    return BailiwickError(
+        Code.QUERY_TIMEOUT, f"query timed out after {timeout_s:g}s", details={"timeout_s": f"{timeout_s:g}"}
+    )
+
+
+def cancelled_by(name: str) -> BailiwickError:
+    return BailiwickError(
+        Code.QUERY_CANCELLED, f"query was cancelled by {name}", details={"reason": "cancelled"}
+    )
+
+
+def client_left() -> BailiwickError:
+    return BailiwickError(
+        Code.QUERY_CANCELLED, "the client left before the end", details={"reason": "client_left"}
+    )
+
+
+def shutting_down() -> BailiwickError:
+    return BailiwickError(
+        Code.CIRCUIT_BREAKER_OPEN,
+        "the gateway is shutting down",
+        retryable=True,
+        retry_after_s=ENGINE_BACK_S,
+        details={"reason": "shutting_down"},
+    )
+
+
+def restarted() -> BailiwickError:
+    return BailiwickError(
+        Code.EXECUTION_FAILED,
+        "the gateway was restarted while the query ran",
+        details={"reason": "gateway_restarted"},
+    )
+
+
+def schema_changed() -> BailiwickError:
+    return BailiwickError(
+        Code.SEMANTIC_ERROR,
+        "a table changed since the statement was prepared, its result has other columns: prepare it again",
+        details={"reason": "schema_changed"},
+    )
+
+
+def stalled(idle_s: float) -> BailiwickError:
+    return BailiwickError(
+        Code.EXECUTION_FAILED,
+        f"the engine gave no sign of life for {idle_s:g}s",
+        retryable=True,
+        retry_after_s=ENGINE_BACK_S,
+        details={"reason": "stalled"},
+    )
+
+
+def engine_lost(reason: str | None, cause_text: str) -> BailiwickError:
+    """`reason` is what `Engine.explain_loss` says. Retryable, unless the query may have written something."""
+    if reason == "out_of_memory":
+        return BailiwickError(
+            Code.RESOURCE_EXHAUSTED,
+            "the engine ran out of memory: aggregate or filter more, avoid large LIMITs and windows over "
+            "everything, or write the result to a table",
+            # The same statement would do it again.
+            retryable=False,
+            details={"reason": OUT_OF_MEMORY},
+            cause_text=cause_text,
+        )
+    return BailiwickError(
+        Code.EXECUTION_FAILED,
+        "the engine was lost while the query ran",
+        retryable=True,
+        retry_after_s=ENGINE_BACK_S,
+        details={"reason": "engine_lost"},
+        cause_text=cause_text,
+    )
+
+
+def internal(cause: BaseException) -> BailiwickError:
+    return BailiwickError(
+        Code.INTERNAL_ERROR,
+        "something went wrong inside the gateway; its log has it under the query id",
+        cause_text=f"{type(cause).__name__}: {cause}",
+    )
+
+
+def unknown_query(query_id: str) -> BailiwickError:
+    return BailiwickError(
+        Code.INVALID_ARGUMENTS, f"there is no query {query_id[:64]}", details={"reason": "unknown_query"}
+    )
+
+
+def _over_limit(message: str, limit: str) -> BailiwickError:
+    return BailiwickError(
+        Code.RESOURCE_EXHAUSTED, message, retryable=False, details={"reason": "limit", "limit": limit}
+    )

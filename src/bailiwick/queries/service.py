@@ -1,0 +1,309 @@
+"""The query service: what doors call.
+
+It takes statements, finds out who answers them (the gateway itself for administration and system tables,
+Spark for all the rest), keeps every query's life in one place until it has ended, and ends it when its
+deadline passes, when somebody cancels it, when its reader leaves, or when the gateway stops. It knows no
+wire. What happens inside a life is told in `spark_life.py` and `local_life.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+from bailiwick.clock import Clock
+from bailiwick.clock import wall as wall_clock
+from bailiwick.engines.description import Kind
+from bailiwick.engines.engine import Engine
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.administration import Administration, result_schema
+from bailiwick.identity.principal import Principal
+from bailiwick.identity.statements import changes, parse, redacted
+from bailiwick.ids import LeaseId, QueryId, new_query_id
+from bailiwick.queries import failures, local_life, spark_life
+from bailiwick.queries.config import LimitsConfig
+from bailiwick.queries.descriptions import Descriptions
+from bailiwick.queries.query import Failure, Query, State, shown_sql
+from bailiwick.queries.recorder import Recorder
+from bailiwick.queries.running import Running
+from bailiwick.queries.sandbox import Sandbox
+from bailiwick.queries.spark_life import SessionPool, SparkSide
+from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statement
+from bailiwick.queries.store import QueryStore
+from bailiwick.queries.system_tables import Node, SystemTables
+from bailiwick.queries.verdict import may_ask
+from bailiwick.results.batches import Frame, schema_message
+from bailiwick.results.config import ResultsConfig
+from bailiwick.results.spool import Spool
+from bailiwick.telemetry.breadcrumbs import trail
+from bailiwick.telemetry.logs import logger
+from bailiwick.telemetry.metrics import Metrics
+
+HISTORY_SHOWN_MAX = 10_000
+"""So many ended queries at most are shown by `system.runtime.queries`."""
+
+_REFUSALS = frozenset(
+    {Code.ACCESS_DENIED, Code.NOT_SUPPORTED, Code.RESOURCE_EXHAUSTED, Code.CIRCUIT_BREAKER_OPEN}
+)
+_log = logger(__name__)
+
+
+class QueryService:
+    """Use as a context: queries run inside, and nothing is left of them after."""
+
+    def __init__(
+        self,
+        *,
+        pool: SessionPool,
+        engine: Engine,
+        administration: Administration,
+        nodes: Callable[[], Sequence[Node]],
+        store: QueryStore,
+        spool: Spool,
+        limits: LimitsConfig,
+        results: ResultsConfig,
+        cancel_confirm_s: float,
+        catalog_version: Callable[[], int],
+        metrics: Metrics,
+        affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
+        wall: Clock = wall_clock,
+    ) -> None:
+        self._administration = administration
+        self._store = store
+        self._spool = spool
+        self._limits = limits
+        self._results = results
+        self._metrics = metrics
+        self._wall = wall
+        self._tasks = asyncio.TaskGroup()
+        self._side = SparkSide(
+            pool=pool,
+            engine=engine,
+            tasks=self._tasks,
+            limits=limits,
+            message_bytes_max=results.message_bytes_max,
+            cancel_confirm_s=cancel_confirm_s,
+            catalog_version=catalog_version,
+            affected_rows=affected_rows,
+            descriptions=Descriptions(),
+            wall=wall,
+        )
+        self._sandbox = Sandbox()
+        self._tables = SystemTables(self._sandbox, queries=self.visible, nodes=nodes, wall=wall)
+        self._recorder = Recorder(store, history_days=limits.history_days, wall=wall)
+        self._recording: asyncio.Task[None] | None = None
+        self._active: dict[QueryId, Running] = {}
+        self._lives: set[asyncio.Task[None]] = set()
+        self._is_draining = False
+        self._measure()
+
+    async def __aenter__(self) -> Self:
+        lost = await self._store.fail_unfinished(Failure.of(failures.restarted()), at=self._wall())
+        if lost:
+            _log.warning("queries_lost_by_restart", count=lost)
+        await self._tasks.__aenter__()
+        self._recording = self._tasks.create_task(self._recorder.run(), name="recorder")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.drain(0.0)
+        if self._recording is not None:
+            self._recording.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+        await self._recorder.flush()
+        self._sandbox.close()
+
+    async def prepare(self, statement: Statement) -> Prepared:
+        """What the statement is. Nothing runs; what may not run is refused here already."""
+        self._check(statement)
+        command = parse(statement.sql)
+        if command is not None:
+            self._administration.check_access(command, statement.principal)
+            kind = Kind.CHANGE if changes(command) else Kind.SHOWS
+            return Prepared(kind, schema_message(result_schema(command)))
+        may_ask(statement.principal).enforce()
+        system = await self._tables.route(statement.sql)
+        if system is not None:
+            return Prepared(Kind.READ, schema_message(await self._tables.schema(system)))
+        description = await spark_life.prepare(statement, self._side, self._timeout_s(statement))
+        return Prepared(description.kind, description.schema, description.parameters)
+
+    @asynccontextmanager
+    async def run(
+        self, statement: Statement, *, query_id: QueryId | None = None, expected_schema: bytes | None = None
+    ) -> AsyncIterator[Result]:
+        """Run the statement. Inside, a read has begun and a change has happened; frames come as they come.
+
+        Leaving before the last frame cancels the query. Raises SEMANTIC_ERROR if the result's schema is not
+        `expected_schema`.
+        """
+        self._check(statement)
+        running = self._begin(statement, query_id or new_query_id(), expected_schema)
+        try:
+            await running.wait_ready()
+            yield _RunningResult(running)
+        finally:
+            running.leave()
+            self._active.pop(running.query.id, None)
+
+    async def cancel(self, query_id: QueryId, by: Principal) -> None:
+        """End the query. One that has ended already is fine; one of somebody else does not exist."""
+        running = self._active.get(query_id)
+        query = running.query if running is not None else await self._store.find(query_id)
+        if query is None or not (by.is_admin or by.name == query.principal):
+            raise failures.unknown_query(query_id)
+        if running is not None:
+            running.cancel(failures.cancelled_by(by.name))
+
+    async def visible(self, principal: str | None) -> list[Query]:
+        """The queries of one principal, or of all for None: those that live, then the newest that ended."""
+        await self._recorder.flush()
+        history = await self._store.recent(principal=principal, limit=HISTORY_SHOWN_MAX)
+        queries = {query.id: query for query in history}
+        for running in self._active.values():
+            if principal in (None, running.statement.principal.name):
+                queries[running.query.id] = running.query
+        return list(queries.values())
+
+    async def drain(self, timeout_s: float) -> None:
+        """Take nothing on any more, give what runs `timeout_s` to end, then end it."""
+        self._is_draining = True
+        if self._lives and timeout_s > 0:
+            await asyncio.wait(self._lives, timeout=timeout_s)
+        for running in list(self._active.values()):
+            running.cancel(failures.shutting_down())
+        if self._lives:
+            await asyncio.wait(self._lives, timeout=self._side.cancel_confirm_s * 2)
+        for life in self._lives:
+            life.cancel()
+
+    def _check(self, statement: Statement) -> None:
+        if self._is_draining:
+            raise failures.shutting_down()
+        size_bytes = len(statement.sql.encode(errors="surrogatepass"))
+        if size_bytes > self._limits.sql_bytes_max:
+            raise failures.sql_too_long(size_bytes, self._limits.sql_bytes_max)
+        if statement.timeout_s is not None and not statement.timeout_s > 0:
+            raise BailiwickError(Code.INVALID_ARGUMENTS, "a timeout must be more than 0 s")
+
+    def _timeout_s(self, statement: Statement) -> float:
+        wanted_s = self._limits.timeout_s if statement.timeout_s is None else statement.timeout_s
+        return min(wanted_s, self._limits.timeout_max_s)
+
+    def _begin(self, statement: Statement, query_id: QueryId, expected_schema: bytes | None) -> Running:
+        if query_id in self._active:
+            raise BailiwickError(Code.INVALID_ARGUMENTS, f"query {query_id} is running already")
+        principal = statement.principal
+        query = Query(
+            query_id,
+            principal.name,
+            principal.tenant,
+            statement.door,
+            shown_sql(redacted(statement.sql)),
+            created_at=self._wall(),
+        )
+        running = Running(
+            query,
+            statement,
+            recorder=self._recorder,
+            spool=self._spool,
+            results=self._results,
+            wall=self._wall,
+            on_end=self._note_end,
+            expected_schema=expected_schema,
+        )
+        self._active[query_id] = running
+        self._recorder.note(query)
+        with trail(query_id):
+            life = self._tasks.create_task(self._live(running), name=f"query-{query_id}")
+        self._lives.add(life)
+        life.add_done_callback(self._lives.discard)
+        running.begin(life, self._timeout_s(statement))
+        return running
+
+    async def _live(self, running: Running) -> None:
+        """One query's life. Whatever goes wrong in it is told to whoever waits for it, and to nobody else."""
+        try:
+            await self._answer(running)
+        except asyncio.CancelledError:
+            # Cancelled by whoever ended the query; if nobody has, the service itself is going down.
+            running.cancel(failures.shutting_down())
+        except BailiwickError as error:
+            running.fail(error)
+        except Exception as error:
+            _log.exception("query_broke", query_id=running.query.id)
+            running.fail(failures.internal(error))
+
+    async def _answer(self, running: Running) -> None:
+        sql, principal = running.statement.sql, running.statement.principal
+        command = parse(sql)
+        if command is not None:
+            running.category = "administration"
+            kind = Kind.CHANGE if changes(command) else Kind.SHOWS
+            await local_life.live(
+                running, kind, lambda: self._administration.perform(command, principal), self._wall
+            )
+            return
+        may_ask(principal).enforce()
+        system = await self._tables.route(sql)
+        if system is not None:
+            running.category = "system"
+            await local_life.live(
+                running, Kind.READ, lambda: self._tables.answer(system, principal), self._wall
+            )
+            return
+        await spark_life.live(running, self._side)
+
+    def _note_end(self, running: Running) -> None:
+        query, error = running.query, running.error
+        is_refused = query.started_at is None and error is not None and error.code in _REFUSALS
+        planned_at = next((moment.at for moment in query.story if moment.state is State.PLANNING), None)
+        ended_at = query.finished_at or query.created_at
+        self._metrics.query_ended(
+            door=query.door,
+            kind=running.category or (query.kind.value if query.kind else None),
+            outcome="refused" if is_refused else query.state.value,
+            code=query.failure.code if query.failure else None,
+            seconds=max(0.0, ended_at - query.created_at),
+            queued_s=max(0.0, (planned_at or ended_at) - query.created_at),
+        )
+        _log.info(
+            "query_ended",
+            query_id=query.id,
+            principal=query.principal,
+            state=query.state.value,
+            kind=query.kind,
+            rows=query.rows,
+            bytes=query.bytes,
+            elapsed_ms=round((ended_at - query.created_at) * 1000, 1),
+            code=query.failure.code if query.failure else None,
+            cause=error.cause_text if error and query.failure else None,
+        )
+
+    def _measure(self) -> None:
+        def count(*states: State) -> int:
+            return sum(running.state in states for running in self._active.values())
+
+        self._metrics.queries_running.set_function(lambda: count(State.PLANNING, State.RUNNING))
+        self._metrics.queue_length.set_function(lambda: count(State.QUEUED))
+        self._metrics.spool_bytes.set_function(lambda: self._spool.held_bytes)
+
+
+class _RunningResult(Result):
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self.query_id = running.query.id
+        self.schema = running.schema or b""
+        self.kind = running.kind or Kind.READ
+
+    @property
+    def affected_rows(self) -> int:
+        return self._running.affected_rows
+
+    async def frames(self) -> AsyncIterator[Frame]:
+        async for frame in self._running.delivery.frames():
+            yield frame
+        self._running.delivered()
