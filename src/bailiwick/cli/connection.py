@@ -48,8 +48,8 @@ def find_credentials(
     """A password from stdin, else from BAILIWICK_PASSWORD, else BAILIWICK_TOKEN, else asked for."""
     if password_stdin:
         return Password(_named(user), read_password_stdin())
-    if user is not None and "BAILIWICK_PASSWORD" in environment:
-        return Password(user, environment["BAILIWICK_PASSWORD"])
+    if user is not None and (password := environment.get("BAILIWICK_PASSWORD")):
+        return Password(user, password)
     if token := environment.get("BAILIWICK_TOKEN"):
         return Token(token)
     name = _named(user)

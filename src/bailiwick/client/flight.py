@@ -46,7 +46,7 @@ class Answer:
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
         try:
-            async for message in self._stream:
+            while (message := await self._stream.read()) is not grpc.aio.EOF:
                 yield _read_batch(message, self.schema)
         except grpc.aio.AioRpcError as error:
             raise from_grpc(error, self._address) from error
@@ -85,13 +85,12 @@ class FlightClient:
             case Password(name, password):
                 encoded = base64.b64encode(f"{name}:{password}".encode()).decode()
                 call = self._channel.stream_stream(_SERVICE + "Handshake")(
-                    metadata=(("authorization", f"Basic {encoded}"),), timeout=_LOGIN_TIMEOUT_S
+                    iter(()), metadata=(("authorization", f"Basic {encoded}"),), timeout=_LOGIN_TIMEOUT_S
                 )
                 self._metadata = (("authorization", await self._granted(call)),)
 
     async def _granted(self, call: Any) -> str:
         try:
-            await call.done_writing()
             async for _ in call:
                 pass
             headers = dict(await call.initial_metadata())

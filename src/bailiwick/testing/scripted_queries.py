@@ -43,10 +43,11 @@ class Run:
 
 
 class ScriptedQueries:
-    """Knows its scripts by their SQL; anything else is a SYNTAX_ERROR."""
+    """Knows its scripts by their SQL, or by how it begins; anything else is a SYNTAX_ERROR."""
 
     def __init__(self, scripts: dict[str, Script]) -> None:
         self.scripts = scripts
+        self.by_prefix: dict[str, Script] = {}
         self.prepared: list[Statement] = []
         self.runs: list[Run] = []
         self.started = asyncio.Event()
@@ -82,10 +83,12 @@ class ScriptedQueries:
             run.ended.set()
 
     def _script(self, statement: Statement) -> Script:
-        script = self.scripts.get(statement.sql)
-        if script is None:
-            raise BailiwickError(Code.SYNTAX_ERROR, "no such script")
-        return script
+        if script := self.scripts.get(statement.sql):
+            return script
+        for prefix, script in self.by_prefix.items():
+            if statement.sql.startswith(prefix):
+                return script
+        raise BailiwickError(Code.SYNTAX_ERROR, "no such script")
 
 
 class _ScriptedResult(Result):
