@@ -60,12 +60,18 @@ class SparkCalls:
             response = await call(self._signed(request), metadata=self._metadata, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             raise (await self.failure(error)).error from error
+        except grpc.aio.UsageError as error:
+            raise EngineLost(str(error)) from error
         self._server_session_id = self._server_session_id or response.server_side_session_id
         return response
 
     def stream(self, method: str, request: Any) -> Any:
         """Start a stream. It has no deadline of its own: whoever reads it races one."""
-        return getattr(self._stub, method)(self._signed(request), metadata=self._metadata)
+        try:
+            return getattr(self._stub, method)(self._signed(request), metadata=self._metadata)
+        except grpc.aio.UsageError as error:
+            # The channel was closed, as it is when the engine ended.
+            raise EngineLost(str(error)) from error
 
     async def failure(self, error: grpc.aio.AioRpcError, sql: str = "") -> Failure:
         """What `error` means, with all that Spark can tell about it, its place in `sql` too."""
@@ -85,7 +91,7 @@ class SparkCalls:
             details = await self._stub.FetchErrorDetails(
                 request, metadata=self._metadata, timeout=ERROR_DETAILS_TIMEOUT_S
             )
-        except grpc.aio.AioRpcError:
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError):
             # What failed is known already; only its place in the text and its causes stay unknown.
             return ()
         chain: list[Any] = []

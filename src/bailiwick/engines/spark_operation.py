@@ -86,8 +86,13 @@ class Operation:
             failure = await self._calls.failure(error, self._sql)
             self.is_confirmed = failure.is_verdict
             await self._tell(failure.error)
-        except BailiwickError as error:
+        except (BailiwickError, EngineLost) as error:
             await self._tell(error)
+        except asyncio.CancelledError:
+            # Either the session closes, or the channel was closed under the call. A reader must not wait on.
+            self.abandon()
+            self._events.put_nowait(EngineLost("the session or the channel was closed"))
+            raise
 
     async def _tell(self, event: Event | BailiwickError | EngineLost) -> None:
         if not self._is_abandoned:

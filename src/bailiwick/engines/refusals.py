@@ -1,0 +1,44 @@
+"""Why a query gets no session, in words for its caller."""
+
+from typing import assert_never
+
+from bailiwick.engines.admission import Reason, Refuse
+from bailiwick.errors import BailiwickError, Code
+
+
+def refusal(refuse: Refuse, *, is_engine_missing: bool) -> BailiwickError:
+    """What to tell who was refused. Having waited in vain is another matter if no engine was there."""
+    match refuse.reason:
+        case Reason.QUEUE_FULL:
+            return _too_many("Too many queries are waiting.", refuse)
+        case Reason.QUEUE_FULL_FOR_USER:
+            return _too_many("Too many of your queries are waiting.", refuse)
+        case Reason.QUEUE_WAIT if is_engine_missing:
+            return BailiwickError(
+                Code.CIRCUIT_BREAKER_OPEN,
+                "No engine became ready in time.",
+                details={"reason": "no_healthy_engine"},
+                retry_after_s=refuse.retry_after_s,
+            )
+        case Reason.QUEUE_WAIT:
+            return _too_many("The query waited too long for its turn.", refuse)
+        case _:
+            assert_never(refuse.reason)
+
+
+def draining() -> BailiwickError:
+    return BailiwickError(
+        Code.CIRCUIT_BREAKER_OPEN,
+        "The gateway is shutting down.",
+        details={"reason": "shutting_down"},
+        retry_after_s=1.0,
+    )
+
+
+def _too_many(message: str, refuse: Refuse) -> BailiwickError:
+    return BailiwickError(
+        Code.RESOURCE_EXHAUSTED,
+        message,
+        details={"reason": refuse.reason.value},
+        retry_after_s=refuse.retry_after_s,
+    )
