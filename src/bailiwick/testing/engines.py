@@ -1,0 +1,178 @@
+"""An engine without Spark: statements answer as the test says, and the test breaks it at will.
+
+It keeps the promises of the port and nothing more: no SQL is understood. A statement that was not scripted
+answers with one empty batch.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from bailiwick.engines.description import Description, Kind
+from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Event
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.ids import LeaseId, NodeId, OperationId
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a statement does. With `hold` it goes on until that is set, or until it is interrupted."""
+
+    tables: tuple[pa.Table, ...] = ()
+    error: Exception | None = None
+    hold: asyncio.Event | None = None
+    ignores_interrupts: bool = False
+    description: Description = field(default_factory=lambda: Description(Kind.READ, "Project"))
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    handle: str
+    lease: LeaseId
+    sql: str
+    reattachable: bool
+
+
+class ScriptedEngine(Engine):
+    """An engine of which the test knows everything: `sessions`, `executed`, `open_handles`."""
+
+    def __init__(self, answers: dict[str, Answer] | None = None, *, is_up: bool = True) -> None:
+        self.node_id = NodeId("scripted")
+        self.generation = 1
+        self.answers = answers or {}
+        self.sessions: list[ScriptedSession] = []
+        self.executed: list[Executed] = []
+        self.loss: str | None = None
+        self.refuses_sessions = False
+        self._up = asyncio.Event()
+        if is_up:
+            self._up.set()
+
+    @property
+    def is_ready(self) -> bool:
+        return self._up.is_set()
+
+    @property
+    def open_handles(self) -> set[str]:
+        return {session.handle for session in self.sessions if not session.is_closed}
+
+    def die(self, reason: str = "exited") -> None:
+        """Like kill -9: whatever runs is lost."""
+        self._up.clear()
+        self.loss = reason
+        for session in self.sessions:
+            session.lose()
+
+    def revive(self) -> None:
+        """Started anew: sessions of before are gone."""
+        self.generation += 1
+        self._up.set()
+
+    async def wait_ready(self, timeout_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._up.wait(), timeout_s)
+        except TimeoutError:
+            raise BailiwickError(Code.CIRCUIT_BREAKER_OPEN, "The engine is being started") from None
+
+    async def open_session(self) -> EngineSession:
+        if not self.is_ready or self.refuses_sessions:
+            raise EngineLost("down")
+        session = ScriptedSession(self, f"handle-{len(self.sessions)}")
+        self.sessions.append(session)
+        return session
+
+    async def explain_loss(self) -> str | None:
+        return self.loss
+
+
+class ScriptedSession(EngineSession):
+    def __init__(self, engine: ScriptedEngine, handle: str) -> None:
+        self.handle = handle
+        self.is_closed = False
+        self.current: tuple[str, tuple[str, ...]] | None = None
+        self._engine = engine
+        self._running: dict[OperationId, asyncio.Event] = {}
+        self._interruptible: set[OperationId] = set()
+        self._lost = asyncio.Event()
+
+    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
+        del lease, timeout_s
+        self._check_alive()
+        answer = self._engine.answers.get(sql, Answer())
+        if isinstance(answer.error, BailiwickError):
+            raise answer.error
+        return answer.description
+
+    async def execute(
+        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+    ) -> AsyncIterator[Event]:
+        self._check_alive()
+        self._engine.executed.append(Executed(self.handle, lease, sql, reattachable))
+        answer = self._engine.answers.get(sql, Answer())
+        interrupted = self._running[operation] = asyncio.Event()
+        if not answer.ignores_interrupts:
+            self._interruptible.add(operation)
+        tables = answer.tables or (pa.table({}),)
+        yield Batch(_stream(tables[0]), tables[0].num_rows)
+        if answer.hold is not None:
+            await _first(answer.hold, interrupted, self._lost)
+        self._check_alive()
+        # An operation whose iterator is closed at the yield above runs on, as in Spark.
+        del self._running[operation]
+        if interrupted.is_set():
+            raise BailiwickError(Code.QUERY_CANCELLED, "cancelled")
+        if answer.error is not None:
+            raise answer.error
+        for table in tables[1:]:
+            yield Batch(_stream(table), table.num_rows)
+        yield Completed()
+
+    async def interrupt(self, operation: OperationId) -> None:
+        self._check_alive()
+        if operation in self._interruptible and operation in self._running:
+            self._running[operation].set()
+
+    async def use(self, catalog: str, namespace: tuple[str, ...], *, lease: LeaseId | None = None) -> None:
+        del lease
+        self._check_alive()
+        self.current = (catalog, namespace)
+
+    async def settle(self, timeout_s: float) -> bool:
+        del timeout_s
+        for operation in tuple(self._running):
+            if operation in self._interruptible:
+                del self._running[operation]
+        return self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        return not self._running and not self._lost.is_set()
+
+    async def close(self) -> None:
+        self.is_closed = True
+        self.lose()
+
+    def lose(self) -> None:
+        self._lost.set()
+
+    def _check_alive(self) -> None:
+        if self._lost.is_set():
+            raise EngineLost("gone")
+
+
+async def _first(*events: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
