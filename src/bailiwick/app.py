@@ -1,0 +1,309 @@
+"""The gateway, put together. This module only wires: what each part does stands in its own package.
+
+`Gateway.open` is the whole product in one process: its database, its catalog facade (on a thread of its own),
+its embedded engine, its doors. `serve` is the same with signals and the one line that says it is ready.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bailiwick import __version__
+from bailiwick.catalog.facade import CommitSeen
+from bailiwick.catalog.server import FacadeServer
+from bailiwick.catalog.service import CatalogService
+from bailiwick.catalog.sql import SqlBackend
+from bailiwick.config import Config
+from bailiwick.database.database import Database
+from bailiwick.database.lock import DirectoryLock
+from bailiwick.doors.flight_sql.authentication import Authentication
+from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
+from bailiwick.doors.flight_sql.service import SERVICE as FLIGHT_SERVICE
+from bailiwick.doors.flight_sql.service import FlightSqlService
+from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
+from bailiwick.doors.http.health import health_app
+from bailiwick.doors.http.server import HttpServer
+from bailiwick.doors.listening import shown
+from bailiwick.engines.embedded import EmbeddedEngine
+from bailiwick.engines.holders import Holders
+from bailiwick.engines.launch import CATALOG, local_cores
+from bailiwick.engines.sessions import SessionPool
+from bailiwick.engines.spark_connect import SparkConnectChannel
+from bailiwick.engines.warmup import Warmup
+from bailiwick.identity.administration import Administration
+from bailiwick.identity.authenticator import FailureKind
+from bailiwick.identity.chain import Chain
+from bailiwick.identity.keys import load_or_create_key
+from bailiwick.identity.passwords import Passwords, StoredPasswords
+from bailiwick.identity.seals import Seal
+from bailiwick.identity.static_tokens import StaticTokens
+from bailiwick.identity.tokens import SignedTokens
+from bailiwick.identity.users import UserStore
+from bailiwick.queries.service import QueryService
+from bailiwick.queries.sql import SqlQueryStore
+from bailiwick.queries.system_tables import Node
+from bailiwick.results.spool import Spool
+from bailiwick.secrets import Secret, new_secret, write_secret
+from bailiwick.telemetry import breadcrumbs, logs
+from bailiwick.telemetry.metrics import Metrics
+
+Announce = Callable[[str], None]
+Report = Callable[[str], None]
+"""Told what is being done, a line a step, for people who wait."""
+
+_log = logs.logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    chain: Chain
+    administration: Administration
+    admin_password: str | None
+    """Drawn just now, on an empty directory; otherwise nobody but its owner knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway that answers. Its parts are public: the demo and the benchmarks reach for them."""
+
+    config: Config
+    engine: EmbeddedEngine
+    pool: SessionPool
+    catalog: CatalogService
+    queries: QueryService
+    metrics: Metrics
+    grpc: GrpcServer
+    http: HttpServer
+    admin_password: str | None
+
+    @property
+    def grpc_address(self) -> str:
+        return shown(self.grpc.addresses[0], self.grpc.port)
+
+    @property
+    def http_address(self) -> str:
+        return shown(self.http.addresses[0], self.http.port)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, config: Config, data_dir: Path, report: Report = lambda _line: None
+    ) -> AsyncIterator["Gateway"]:
+        """Everything up and warm inside the block; everything down after it, in the opposite order."""
+        async with AsyncExitStack() as stack:
+            yield await _open(stack, config, await asyncio.to_thread(_made, data_dir), report)
+
+    async def drain(self) -> None:
+        """Take no more queries, let those that run end, then cancel what is left."""
+        _log.info("draining", timeout_s=self.config.server.drain_s)
+        await self.grpc.set_ready(False)
+        await self.queries.drain(self.config.server.drain_s)
+        _log.info("drained")
+
+
+async def serve(config: Config, data_dir: Path, announce: Announce) -> None:
+    """Serve until SIGINT or SIGTERM. `announce` gets the first admin's password, once, and the ready line."""
+    logs.configure(config.logging)
+    breadcrumbs.switch(config.logging.breadcrumbs)
+    asked_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    async with Gateway.open(config, data_dir, lambda line: _log.info("starting", step=line)) as gateway:
+        if gateway.admin_password is not None:
+            kept = data_dir / "admin-password"
+            announce(f"user admin has the password {gateway.admin_password} (kept in {kept})")
+        announce(f"ready grpc={gateway.grpc_address} http={gateway.http_address}")
+        await asked_to_stop.wait()
+        await gateway.drain()
+    _log.info("stopped")
+
+
+async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: Report) -> Gateway:
+    _log.info("opening", version=__version__)
+    stack.enter_context(DirectoryLock.acquire(data_dir))
+    metrics = Metrics()
+    database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
+    stack.push_async_callback(database.close)
+    identity = await _open_identity(stack, config, data_dir, database, metrics)
+    catalog = await asyncio.to_thread(
+        CatalogService, SqlBackend(database.synchronous, CATALOG), data_dir / "warehouse"
+    )
+    engine, pool = await _open_engine(stack, config, data_dir, catalog, metrics, report)
+    queries = await _open_queries(stack, config, data_dir, database, identity, catalog, engine, pool, metrics)
+    grpc, http = await _open_doors(stack, config, data_dir, identity, queries, engine, metrics)
+    return Gateway(config, engine, pool, catalog, queries, metrics, grpc, http, identity.admin_password)
+
+
+async def _open_identity(
+    stack: AsyncExitStack, config: Config, data_dir: Path, database: Database, metrics: Metrics
+) -> Identity:
+    settings = config.identity
+    users = UserStore(database)
+    await users.load()
+    stack.push_async_callback(users.close)
+    static = StaticTokens(database, users)
+    await static.load()
+    stack.push_async_callback(static.close)
+    passwords = Passwords(threads=settings.hashing_threads)
+    stack.callback(passwords.close)
+    key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "token-signing")
+    chain = Chain(
+        StoredPasswords(users, passwords),
+        SignedTokens(key, users, life_s=settings.token_s),
+        [static],
+        failure_delay_s=settings.failure_delay_s,
+        hashing_threads=settings.hashing_threads,
+        on_failure=lambda kind: metrics.login_failed("password" if kind is FailureKind.PASSWORD else "token"),
+    )
+    stack.push_async_callback(chain.close)
+    administration = Administration(
+        users, static, passwords, static_token_ttl_max_s=settings.static_token_ttl_max_s
+    )
+    drawn = await administration.bootstrap(
+        lambda password: write_secret(data_dir / "admin-password", Secret(password))
+    )
+    return Identity(chain, administration, drawn)
+
+
+async def _open_engine(
+    stack: AsyncExitStack,
+    config: Config,
+    data_dir: Path,
+    catalog: CatalogService,
+    metrics: Metrics,
+    report: Report,
+) -> tuple[EmbeddedEngine, SessionPool]:
+    holders = Holders()
+    credential = new_secret()
+    facade = FacadeServer(catalog, holders, credential.reveal(), observer=_FacadeObserver(metrics))
+    stack.callback(facade.stop)
+    port = await asyncio.to_thread(facade.start)
+    engine = EmbeddedEngine(
+        config.engine,
+        data_dir,
+        catalog_uri=f"http://127.0.0.1:{port}/iceberg",
+        credential=credential.reveal(),
+        connect=SparkConnectChannel,
+        report=report,
+    )
+    report("starting Spark")
+    await stack.enter_async_context(engine)
+    pool = SessionPool(
+        engine, config.pool, _cores(config), warmup=Warmup(_known_tables(catalog)), holders=holders
+    )
+    stack.push_async_callback(pool.stop)
+    report("warming up")
+    await pool.start(config.engine.start_timeout_s)
+    metrics.engine_up.set_function(lambda: float(engine.is_ready))
+    metrics.engine_memory_bytes.set_function(lambda: float(engine.memory_bytes))
+    return engine, pool
+
+
+async def _open_queries(
+    stack: AsyncExitStack,
+    config: Config,
+    data_dir: Path,
+    database: Database,
+    identity: Identity,
+    catalog: CatalogService,
+    engine: EmbeddedEngine,
+    pool: SessionPool,
+    metrics: Metrics,
+) -> QueryService:
+    spool = await asyncio.to_thread(
+        lambda: Spool(data_dir / "spool", total_bytes_max=config.results.spool_total_bytes_max)
+    )
+    stack.callback(spool.close)
+    await asyncio.to_thread(spool.clear_leftovers)
+    return await stack.enter_async_context(
+        QueryService(
+            pool=pool,
+            engine=engine,
+            administration=identity.administration,
+            nodes=lambda: [_node(config, engine, pool)],
+            store=SqlQueryStore(database),
+            spool=spool,
+            limits=config.limits,
+            results=config.results,
+            catalog_version=lambda: catalog.version,
+            metrics=metrics,
+        )
+    )
+
+
+async def _open_doors(
+    stack: AsyncExitStack,
+    config: Config,
+    data_dir: Path,
+    identity: Identity,
+    queries: QueryService,
+    engine: EmbeddedEngine,
+    metrics: Metrics,
+) -> tuple[GrpcServer, HttpServer]:
+    key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing")
+    limits = FlightSqlLimits(
+        ticket_s=config.identity.ticket_s, message_bytes_max=config.results.message_bytes_max
+    )
+    flight = FlightSqlService(FlightSqlDoor(queries, Seal(key), limits), Authentication(identity.chain))
+    server = config.server
+    grpc = GrpcServer(
+        server.bind,
+        server.grpc_port,
+        [flight],
+        GrpcLimits(server.message_bytes_max, config.results.message_bytes_max),
+        services=[FLIGHT_SERVICE],
+    )
+
+    health = health_app(is_ready=lambda: engine.is_ready, metrics=metrics.render)
+    http = HttpServer(server.bind, server.http_port, health)
+    await grpc.start()
+    stack.push_async_callback(grpc.stop, 1.0)
+    await http.start()
+    stack.push_async_callback(http.stop, 1.0)
+    await grpc.set_ready(True)
+    return grpc, http
+
+
+def _made(data_dir: Path) -> Path:
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return data_dir.resolve()
+
+
+class _FacadeObserver:
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def answered(self, *, route: str, status: int, seconds: float) -> None:
+        self._metrics.facade_answered(route=route, status=status, seconds=seconds)
+
+    def commit_seen(self, seen: CommitSeen) -> None:
+        _log.info("commit", lease=seen.lease, table=str(seen.table))
+
+
+def _cores(config: Config) -> int:
+    return local_cores(config.engine.master, os.cpu_count() or 1)
+
+
+def _known_tables(catalog: CatalogService) -> tuple[str, ...]:
+    """A first look at a table loads much of Iceberg: better before somebody waits for it."""
+    return tuple(f"SELECT * FROM {CATALOG}.{name} LIMIT 1" for name in catalog.tables()[:1])  # noqa: S608
+
+
+def _node(config: Config, engine: EmbeddedEngine, pool: SessionPool) -> Node:
+    return Node(
+        engine.node_id,
+        kind="embedded",
+        state="ready" if engine.is_ready else "starting",
+        master=config.engine.master,
+        cores=_cores(config),
+        memory_bytes=engine.memory_bytes,
+        sessions=pool.idle_count + pool.leased_count,
+        running=pool.leased_count,
+        started_at=engine.started_at,
+        restarts=engine.restarts,
+    )
