@@ -7,8 +7,8 @@ its embedded engine, its doors. `serve` is the same with signals and the one lin
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,17 +110,39 @@ async def serve(config: Config, data_dir: Path, announce: Announce) -> None:
     logs.configure(config.logging)
     breadcrumbs.switch(config.logging.breadcrumbs)
     asked_to_stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked_to_stop.set)
-    async with Gateway.open(config, data_dir, lambda line: _log.info("starting", step=line)) as gateway:
-        if gateway.admin_password is not None:
-            kept = data_dir / "admin-password"
-            announce(f"user admin has the password {gateway.admin_password} (kept in {kept})")
-        announce(f"ready grpc={gateway.grpc_address} http={gateway.http_address}")
-        await asked_to_stop.wait()
-        await gateway.drain()
+    with suppress(asyncio.CancelledError), _stopping_by_signal(asked_to_stop) as now_ready:
+        async with Gateway.open(config, data_dir, lambda line: _log.info("starting", step=line)) as gateway:
+            now_ready()
+            if gateway.admin_password is not None:
+                kept = data_dir / "admin-password"
+                announce(f"user admin has the password {gateway.admin_password} (kept in {kept})")
+            announce(f"ready grpc={gateway.grpc_address} http={gateway.http_address}")
+            await asked_to_stop.wait()
+            await gateway.drain()
     _log.info("stopped")
+
+
+@contextmanager
+def _stopping_by_signal(asked_to_stop: asyncio.Event) -> Iterator[Callable[[], None]]:
+    """SIGINT and SIGTERM set the event. Before the yielded function was called they break off the start."""
+    loop, starting = asyncio.get_running_loop(), asyncio.current_task()
+
+    def stop() -> None:
+        asked_to_stop.set()
+        if starting is not None:
+            starting.cancel()
+
+    def ready() -> None:
+        nonlocal starting
+        starting = None
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        yield ready
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
 
 
 async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: Report) -> Gateway:
