@@ -21,6 +21,7 @@ from bailiwick.doors.flight_sql.service import SERVICE, FlightSqlService
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.engines.description import Kind, Parameter
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.authenticator import Authenticator
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.testing.listed_users import ListedUsers
@@ -63,7 +64,7 @@ class Door:
     users: ListedUsers
     channel: Any
     clock: "MovedClock"
-    seal: Seal
+    server: GrpcServer
 
     @property
     def uri(self) -> str:
@@ -104,12 +105,18 @@ class MovedClock:
 
 
 @asynccontextmanager
-async def serving(limits: FlightSqlLimits | None = None, *, key: bytes | None = None) -> AsyncIterator[Door]:
+async def serving(
+    limits: FlightSqlLimits | None = None,
+    *,
+    key: bytes | None = None,
+    authenticator: Authenticator | None = None,
+) -> AsyncIterator[Door]:
+    """A door for `ann` and `bob`, or for whomever `authenticator` knows."""
     queries, clock = ScriptedQueries(scripts()), MovedClock()
     users = ListedUsers({"ann": (PASSWORD, ANN), "bob": (PASSWORD, BOB)})
     seal = Seal(key or secrets.token_bytes(32))
     door = FlightSqlDoor(queries, seal, limits or FlightSqlLimits(message_bytes_max=1 << 20), now=clock)
-    service = FlightSqlService(door, Authentication(users))
+    service = FlightSqlService(door, Authentication(authenticator or users))
     server = GrpcServer(
         ("127.0.0.1", "::1"), 0, [service], GrpcLimits(receive_bytes_max=1 << 20), services=[SERVICE]
     )
@@ -118,7 +125,7 @@ async def serving(limits: FlightSqlLimits | None = None, *, key: bytes | None = 
     options = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}", options=options) as channel:
-            yield Door(server.port, queries, users, channel, clock, seal)
+            yield Door(server.port, queries, users, channel, clock, server)
     finally:
         await server.stop(0)
 

@@ -84,8 +84,12 @@ class FlightClient:
                 self._metadata = (("authorization", f"Bearer {token}"),)
             case Password(name, password):
                 encoded = base64.b64encode(f"{name}:{password}".encode()).decode()
-                call = self._channel.stream_stream(_SERVICE + "Handshake")(
-                    iter(()), metadata=(("authorization", f"Basic {encoded}"),), timeout=_LOGIN_TIMEOUT_S
+                # A stream of one message: given an iterator, grpc.aio takes a refused connection for
+                # a cancellation of ours.
+                call = self._channel.unary_stream(_SERVICE + "Handshake")(
+                    flight.HandshakeRequest().SerializeToString(),
+                    metadata=(("authorization", f"Basic {encoded}"),),
+                    timeout=_LOGIN_TIMEOUT_S,
                 )
                 self._metadata = (("authorization", await self._granted(call)),)
 
