@@ -19,13 +19,6 @@ from bailiwick.queries.query import Failure, Moment, Query, State
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
-    """The queue moved; `position` people are before it, itself included."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
 class Admitted:
     """It has an engine session to itself, or a thread of ours."""
 
@@ -40,14 +33,6 @@ class Started:
     at: float
     kind: Kind
     operation: OperationId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Progressed:
-    rows: int
-    bytes: int
-    tasks_done: int
-    tasks_total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +63,7 @@ class Cancelled:
     failure: Failure
 
 
-Event = Waited | Admitted | Started | Progressed | Completed | Delivered | Failed | Cancelled
+Event = Admitted | Started | Completed | Delivered | Failed | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +106,23 @@ def step(query: Query, event: Event) -> tuple[Query, tuple[Instruction, ...]]:
     if query.state.is_terminal:
         return query, _too_late(query, event)
     match event:
-        case Waited(position):
-            _require(query, event, State.QUEUED)
-            return replace(query, queue_position=position), ()
         case Admitted(at, node_id):
             _require(query, event, State.QUEUED)
-            return _enter(query, State.PLANNING, event, at, node_id=node_id, queue_position=None), ()
+            return _enter(query, State.PLANNING, event, at, node_id=node_id), ()
         case Started(at, kind, operation):
             _require(query, event, State.PLANNING)
             started = _enter(query, State.RUNNING, event, at, kind=kind, operation=operation, started_at=at)
             return started, (Save(durably=kind is Kind.CHANGE),)
-        case Progressed(rows, size_bytes, done, total):
-            _require(query, event, State.RUNNING, State.FINISHING)
-            return replace(query, rows=rows, bytes=size_bytes, tasks_done=done, tasks_total=total), ()
         case Completed(at):
             _require(query, event, State.RUNNING)
-            return _enter(query, State.FINISHING, event, at), (Save(),)
+            # Whoever asked for a change is told that it happened only when that is on record.
+            return _enter(query, State.FINISHING, event, at), (Save(durably=query.kind is Kind.CHANGE),)
         case Delivered(at):
             _require(query, event, State.FINISHING)
             return _end(query, State.FINISHED, event, at), (Save(),)
         case Failed(at, failure):
             failed = _end(query, State.FAILED, event, at, failure=failure)
-            return failed, (*_stop(query), Discard(), Save(durably=query.may_have_written))
+            return failed, (*_stop(query), Discard(), Save())
         case Cancelled(at, failure):
             return _cancel(query, event, at, failure)
     assert_never(event)
@@ -153,7 +133,7 @@ def _cancel(query: Query, event: Event, at: float, failure: Failure) -> tuple[Qu
         # The change has happened; only its rows, if it had any, find no reader.
         return _end(query, State.FINISHED, event, at), (Discard(), Save())
     cancelled = _end(query, State.CANCELLED, event, at, failure=failure)
-    return cancelled, (*_stop(query), Discard(), Save(durably=query.may_have_written))
+    return cancelled, (*_stop(query), Discard(), Save())
 
 
 def _too_late(query: Query, event: Event) -> tuple[Instruction, ...]:
@@ -170,7 +150,7 @@ def _too_late(query: Query, event: Event) -> tuple[Instruction, ...]:
             if query.state is State.FINISHED:
                 raise IllegalStepError(query, event)
             return ()
-        case Waited() | Progressed() | Completed() | Delivered() | Failed() | Cancelled():
+        case Completed() | Delivered() | Failed() | Cancelled():
             return ()
     assert_never(event)
 
@@ -186,9 +166,9 @@ def _enter(query: Query, state: State, event: Event, at: float, **changes: Any) 
 
 
 def _end(query: Query, state: State, event: Event, at: float, **changes: Any) -> Query:
-    return _enter(query, state, event, at, finished_at=at, queue_position=None, **changes)
+    return _enter(query, state, event, at, finished_at=at, **changes)
 
 
-def _require(query: Query, event: Event, *states: State) -> None:
-    if query.state not in states:
+def _require(query: Query, event: Event, state: State) -> None:
+    if query.state is not state:
         raise IllegalStepError(query, event)

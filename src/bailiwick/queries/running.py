@@ -12,7 +12,7 @@ from dataclasses import replace
 from bailiwick.clock import Clock
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.ids import OperationId
+from bailiwick.ids import OperationId, QueryId
 from bailiwick.queries import failures
 from bailiwick.queries.machine import (
     Cancelled,
@@ -82,6 +82,10 @@ class Running:
             tasks_done=self.tasks_done,
             tasks_total=self.tasks_total,
         )
+
+    @property
+    def id(self) -> QueryId:
+        return self._query.id
 
     @property
     def state(self) -> State:

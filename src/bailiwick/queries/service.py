@@ -9,6 +9,7 @@ wire. What happens inside a life is told in `spark_life.py` and `local_life.py`.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -43,6 +44,9 @@ from bailiwick.telemetry.metrics import Metrics
 HISTORY_SHOWN_MAX = 10_000
 """So many ended queries at most are shown by `system.runtime.queries`."""
 
+LIVES_END_S = 5.0
+"""How long cancelled lives get to notice."""
+
 _REFUSALS = frozenset(
     {Code.ACCESS_DENIED, Code.NOT_SUPPORTED, Code.RESOURCE_EXHAUSTED, Code.CIRCUIT_BREAKER_OPEN}
 )
@@ -63,7 +67,6 @@ class QueryService:
         spool: Spool,
         limits: LimitsConfig,
         results: ResultsConfig,
-        cancel_confirm_s: float,
         catalog_version: Callable[[], int],
         metrics: Metrics,
         affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
@@ -83,7 +86,6 @@ class QueryService:
             tasks=self._tasks,
             limits=limits,
             message_bytes_max=results.message_bytes_max,
-            cancel_confirm_s=cancel_confirm_s,
             catalog_version=catalog_version,
             affected_rows=affected_rows,
             descriptions=Descriptions(),
@@ -147,7 +149,7 @@ class QueryService:
             yield _RunningResult(running)
         finally:
             running.leave()
-            self._active.pop(running.query.id, None)
+            self._active.pop(running.id, None)
 
     async def cancel(self, query_id: QueryId, by: Principal) -> None:
         """End the query. One that has ended already is fine; one of somebody else does not exist."""
@@ -165,7 +167,8 @@ class QueryService:
         queries = {query.id: query for query in history}
         for running in self._active.values():
             if principal in (None, running.statement.principal.name):
-                queries[running.query.id] = running.query
+                position = self._side.pool.position(running.id) if running.state is State.QUEUED else None
+                queries[running.id] = replace(running.query, queue_position=position)
         return list(queries.values())
 
     async def drain(self, timeout_s: float) -> None:
@@ -176,7 +179,7 @@ class QueryService:
         for running in list(self._active.values()):
             running.cancel(failures.shutting_down())
         if self._lives:
-            await asyncio.wait(self._lives, timeout=self._side.cancel_confirm_s * 2)
+            await asyncio.wait(self._lives, timeout=LIVES_END_S)
         for life in self._lives:
             life.cancel()
 
@@ -234,7 +237,7 @@ class QueryService:
         except BailiwickError as error:
             running.fail(error)
         except Exception as error:
-            _log.exception("query_broke", query_id=running.query.id)
+            _log.exception("query_broke", query_id=running.id)
             running.fail(failures.internal(error))
 
     async def _answer(self, running: Running) -> None:
@@ -295,7 +298,7 @@ class QueryService:
 class _RunningResult(Result):
     def __init__(self, running: Running) -> None:
         self._running = running
-        self.query_id = running.query.id
+        self.query_id = running.id
         self.schema = running.schema or b""
         self.kind = running.kind or Kind.READ
 

@@ -1,8 +1,8 @@
 """How Spark answers one statement: lease, describe, decide, run, drain.
 
 The life of such a query is one task. It holds an engine session from the moment it is admitted to the
-moment Spark is done, however slowly its client reads. It is ended by cancelling it; then it waits until
-Spark confirms that nothing is left running, or gives the session up.
+moment Spark is done, however slowly its client reads. It is ended by cancelling it: it leaves its lease, and
+the pool sees to it that Spark stops.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Progress
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import LeaseId, OperationId, new_operation_id
+from bailiwick.ids import LeaseId, OperationId, QueryId, new_operation_id
 from bailiwick.queries import failures
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions, Key
-from bailiwick.queries.machine import Admitted, Waited
+from bailiwick.queries.machine import Admitted
 from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.running import Running
 from bailiwick.queries.statement import Statement
@@ -48,10 +48,13 @@ class Lease(Protocol):
 
 
 class SessionPool(Protocol):
+    """Lends sessions. Who leaves a lease early need not wait: the pool stops what is left running."""
+
     def lease(
-        self, principal: Principal, *, on_position: Callable[[int], None] | None = None
-    ) -> AbstractAsyncContextManager[Lease]:
-        """Wait for a session, in a fair queue; `on_position` is told each change of the place in it."""
+        self, principal: Principal, query_id: QueryId | None = None
+    ) -> AbstractAsyncContextManager[Lease]: ...
+
+    def position(self, query_id: QueryId) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,6 @@ class SparkSide:
     tasks: asyncio.TaskGroup
     limits: LimitsConfig
     message_bytes_max: int
-    cancel_confirm_s: float
     catalog_version: Callable[[], int]
     affected_rows: Callable[[LeaseId], int]
     """How many rows the commits of a lease added or removed; -1 where nobody knows exactly."""
@@ -73,24 +75,19 @@ class SparkSide:
 
 async def live(running: Running, side: SparkSide) -> None:
     """Answer the statement of `running`."""
-
-    def waited(position: int) -> None:
-        running.apply(Waited(position))
-
     try:
-        async with side.pool.lease(running.statement.principal, on_position=waited) as lease:
+        async with side.pool.lease(running.statement.principal, running.id) as lease:
             running.apply(Admitted(side.wall(), side.engine.node_id))
             try:
                 await _answer(running, lease, side)
-            except EngineLost as lost:
+            except EngineLost:
                 lease.spoil("engine lost")
-                await _explain(running, lost, side)
+                raise
             except BailiwickError as error:
                 running.fail(error, by_engine=True)
-            finally:
-                await _settle(lease, side)
+            await _wait_settled(lease)
     except EngineLost as lost:
-        await _explain(running, lost, side)
+        running.fail(failures.engine_lost(await side.engine.explain_loss(), str(lost)))
 
 
 async def prepare(statement: Statement, side: SparkSide, timeout_s: float) -> Description:
@@ -119,20 +116,23 @@ async def _describe_alone(statement: Statement, side: SparkSide, timeout_s: floa
             pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
             try:
                 await lease.session.use(statement.catalog, statement.namespace, lease=lease.id)
-                return await describe(statement, lease, side, timeout_s)
+                description = await describe(statement, lease, side)
+                await _wait_settled(lease)
+                return description
             finally:
                 pulse.stop()
-                await _settle(lease, side)
     except TimeoutError:
         raise why from None
 
 
-async def describe(statement: Statement, lease: Lease, side: SparkSide, timeout_s: float) -> Description:
+async def describe(statement: Statement, lease: Lease, side: SparkSide) -> Description:
     """What Spark says the statement is; from memory if nothing has changed since it said so."""
     key = Key.of(statement, side.catalog_version())
     known = side.descriptions.find(key)
     if known is not None:
         return known
+    # The deadline that counts is the query's own, and it ends this from outside.
+    timeout_s = side.limits.timeout_max_s + 1.0
     description = await lease.session.describe(statement.sql, lease=lease.id, timeout_s=timeout_s)
     if side.catalog_version() == key.catalog_version:
         side.descriptions.keep(key, description)
@@ -161,7 +161,7 @@ async def _answer(running: Running, lease: Lease, side: SparkSide) -> None:
     pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
     try:
         await lease.session.use(statement.catalog, statement.namespace, lease=lease.id)
-        description = await describe(statement, lease, side, side.limits.timeout_max_s)
+        description = await describe(statement, lease, side)
         pulse.beat()
         breadcrumb("described", kind=description.kind.value, command=description.command)
         check(statement, description, side.limits)
@@ -250,17 +250,9 @@ async def _complete(running: Running, lease: Lease, description: Description, si
     await running.complete()
 
 
-async def _settle(lease: Lease, side: SparkSide) -> None:
-    """The lease may end when Spark has confirmed that nothing runs any more; else its session must."""
+async def _wait_settled(lease: Lease) -> None:
+    """Let an operation that has told its end come to it: a clean session goes back without a question."""
     for _ in range(_TURNS_TO_SETTLE):
         if lease.session.is_settled:
             return
         await asyncio.sleep(0)
-    if not await lease.session.settle(side.cancel_confirm_s):
-        lease.spoil("its operation did not end in time")
-
-
-async def _explain(running: Running, lost: EngineLost, side: SparkSide) -> None:
-    if not running.is_ended:
-        reason = await side.engine.explain_loss()
-        running.fail(failures.engine_lost(reason, str(lost)))
