@@ -3,17 +3,16 @@
 import asyncio
 import errno
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.results import backlog
 from bailiwick.results.batches import Frame, FrameKind
 from bailiwick.results.config import ResultsConfig
 from bailiwick.results.delivery import Delivery
-from bailiwick.results.spool import Spool, SpoolFile
+from bailiwick.results.spool import Bytes, Spool, SpoolFile
 
 MB = 1 << 20
 CONFIG = ResultsConfig(window_bytes=MB, spool_bytes_max=200 * MB, spool_total_bytes_max=300 * MB)
@@ -124,8 +123,8 @@ async def test_order_is_exact_whatever_the_pace(spool: Spool, pattern: tuple[int
     assert spool.held_bytes == 0
 
 
-async def test_disk_is_given_back_as_it_is_read(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "FILE_BYTES_MAX", MB)
+async def test_disk_is_given_back_as_it_is_read(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, total_bytes_max=300 * MB, file_bytes_max=MB)
     delivery = Delivery(spool, CONFIG)
     for number in range(300):
         await delivery.put(frame(number, 100_000))
@@ -137,6 +136,7 @@ async def test_disk_is_given_back_as_it_is_read(spool: Spool, monkeypatch: pytes
         held.append(spool.held_bytes)
     assert held[0] > held[1] > held[2] > held[3] == 0
     delivery.close()
+    spool.close()
 
 
 async def test_a_frame_larger_than_the_window_passes(spool: Spool) -> None:
@@ -174,11 +174,21 @@ async def test_the_room_of_all_is_shared_and_given_back(tmp_path: Path) -> None:
     spool.close()
 
 
-async def test_a_full_disk_is_a_storage_error(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: SpoolFile, offset: int, pieces: object) -> None:
+class FullDisk(Spool):
+    """A spool on a disk without room."""
+
+    def new_file(self) -> SpoolFile:
+        return FullFile(Path("nowhere"))
+
+
+class FullFile(SpoolFile):
+    def write(self, offset: int, pieces: Sequence[Bytes]) -> None:
+        del offset, pieces
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(SpoolFile, "write", refuse)
+
+async def test_a_full_disk_is_a_storage_error(tmp_path: Path) -> None:
+    spool = FullDisk(tmp_path, total_bytes_max=300 * MB)
     delivery = Delivery(spool, CONFIG)
     with pytest.raises(BailiwickError) as refused:
         await put_many(delivery, 100)
@@ -186,20 +196,17 @@ async def test_a_full_disk_is_a_storage_error(spool: Spool, monkeypatch: pytest.
     assert refused.value.retryable is False
     delivery.close()
     assert spool.held_bytes == 0
+    spool.close()
 
 
-async def test_what_a_full_disk_refused_last_is_still_delivered_from_memory(
-    spool: Spool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: SpoolFile, offset: int, pieces: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(SpoolFile, "write", refuse)
+async def test_what_a_full_disk_refused_last_is_still_delivered_from_memory(tmp_path: Path) -> None:
+    spool = FullDisk(tmp_path, total_bytes_max=300 * MB)
     delivery = Delivery(spool, CONFIG)
     await put_many(delivery, 9)
     delivery.finish()
     assert [number_of(one) async for one in delivery.frames()] == list(range(9))
     delivery.close()
+    spool.close()
 
 
 async def test_a_failure_reaches_the_reader_at_once_and_frees_everything(spool: Spool) -> None:

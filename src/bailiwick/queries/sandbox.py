@@ -46,13 +46,16 @@ class Sandbox:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="system-tables")
-        # Opening a database takes longer than most statements over system tables: one is always kept ready.
-        self._spare: Future[Any] = self._executor.submit(_open)
-        self._parser: Future[Any] = self._executor.submit(_open)
+        # Opening a database takes longer than most statements over system tables. From the first one on, a
+        # fresh one is always kept ready for the next.
+        self._spare: Future[Any] | None = None
+        self._parser: Future[Any] | None = None
 
     async def parse(self, sql: str) -> Tree | None:
         """The tree of one SELECT statement; None for anything else."""
-        parser = await asyncio.wrap_future(self._parser)
+        if self._parser is None:
+            self._parser = self._executor.submit(_open)
+        parser = await asyncio.shield(asyncio.wrap_future(self._parser))
         return await asyncio.wrap_future(self._executor.submit(_parse, parser.cursor(), sql))
 
     async def query(self, tree: Tree, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -68,8 +71,9 @@ class Sandbox:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, tree: Tree, tables: Mapping[str, pa.Table], read: Callable[[Any], T]) -> T:
-        spare, self._spare = self._spare, self._executor.submit(_open)
-        connection = await asyncio.wrap_future(spare)
+        fresh = self._spare or self._executor.submit(_open)
+        self._spare = self._executor.submit(_open)
+        connection = await asyncio.wrap_future(fresh)
 
         def ask() -> T:
             _fill(connection, tables)

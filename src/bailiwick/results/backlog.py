@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from bailiwick.results.batches import Frame, FrameKind
 from bailiwick.results.spool import Bytes, Spool, SpoolFile, no_room_error, storage_error
 
-FILE_BYTES_MAX = 256 << 20
 FRAME_OVERHEAD_BYTES = 512
 """What a frame's own objects weigh, so that a million tiny frames are not counted as nothing."""
 
@@ -145,7 +144,7 @@ class Backlog:
         if not self._spool.reserve(length):
             raise no_room_error("the room on disk that all results share is used up")
         self.disk_bytes += length
-        if self._file is None or self._file.end + length > FILE_BYTES_MAX:
+        if self._file is None or self._file.end + length > self._spool.file_bytes_max:
             self._file = _File(self._spool.new_file())
             self._files.add(self._file)
         return self._file

@@ -21,6 +21,9 @@ Bytes = bytes | bytearray | memoryview
 P = ParamSpec("P")
 T = TypeVar("T")
 
+FILE_BYTES_MAX = 256 << 20
+"""A result that needs more takes several files, so that what has been read can be given back."""
+
 _PREFIX = "result-"
 _PIECES_PER_CALL = 512
 """Below IOV_MAX (1024) everywhere we run."""
@@ -29,7 +32,10 @@ _PIECES_PER_CALL = 512
 class Spool:
     """The room all results share."""
 
-    def __init__(self, directory: Path, *, total_bytes_max: int, threads: int = 2) -> None:
+    def __init__(
+        self, directory: Path, *, total_bytes_max: int, file_bytes_max: int = FILE_BYTES_MAX, threads: int = 2
+    ) -> None:
+        self.file_bytes_max = file_bytes_max
         self._directory = directory
         self._total_bytes_max = total_bytes_max
         self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="spool")
