@@ -138,7 +138,7 @@ async def test_a_mixture_with_anything_else_is_not_supported(tables: SystemTable
 
 
 async def test_an_unknown_system_table_is_named(tables: SystemTables) -> None:
-    with pytest.raises(BailiwickError, match=r"there is no table system\.runtime\.secrets") as refused:
+    with pytest.raises(BailiwickError, match=r"There is no table system\.runtime\.secrets") as refused:
         await tables.route("SELECT * FROM system.runtime.secrets")
     assert refused.value.code is Code.TABLE_NOT_FOUND
 

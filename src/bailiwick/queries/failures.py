@@ -7,52 +7,54 @@ ENGINE_BACK_S = 5.0
 
 
 def sql_too_long(size_bytes: int, limit_bytes: int) -> BailiwickError:
-    return _over_limit(f"the statement has {size_bytes} bytes, the limit is {limit_bytes}", "sql_bytes_max")
+    return _over_limit(f"The statement has {size_bytes} bytes, the limit is {limit_bytes}.", "sql_bytes_max")
 
 
 def too_many_columns(columns: int, limit: int) -> BailiwickError:
-    return _over_limit(f"the result has {columns} columns, the limit is {limit}", "result_columns_max")
+    return _over_limit(f"The result has {columns} columns, the limit is {limit}.", "result_columns_max")
 
 
 def too_many_rows(limit: int) -> BailiwickError:
-    return _over_limit(f"the result has more than the {limit} rows allowed", "result_rows_max")
+    return _over_limit(f"The result has more than the {limit} rows allowed.", "result_rows_max")
 
 
 def too_many_bytes(limit_bytes: int) -> BailiwickError:
-    return _over_limit(f"the result has more than the {limit_bytes} bytes allowed", "result_bytes_max")
+    return _over_limit(f"The result has more than the {limit_bytes} bytes allowed.", "result_bytes_max")
 
 
 def message_too_large(size_bytes: int, rows: int, limit_bytes: int) -> BailiwickError:
-    what = "a row" if rows == 1 else f"{rows} rows"
+    what = "One row" if rows == 1 else f"{rows} rows"
     return _over_limit(
-        f"{what} of the result take {size_bytes} bytes, one message may have {limit_bytes}: "
-        "select fewer columns, or shorter values",
+        f"{what} of the result: {size_bytes} bytes, and one message may have at most {limit_bytes}. "
+        "Select fewer columns, or shorter values.",
         "message_bytes_max",
     )
 
 
 def timed_out(timeout_s: float) -> BailiwickError:
     return BailiwickError(
-        Code.QUERY_TIMEOUT, f"query timed out after {timeout_s:g}s", details={"timeout_s": f"{timeout_s:g}"}
+        Code.QUERY_TIMEOUT,
+        f"The query timed out after {timeout_s:g}s.",
+        details={"timeout_s": f"{timeout_s:g}"},
     )
 
 
 def cancelled_by(name: str) -> BailiwickError:
     return BailiwickError(
-        Code.QUERY_CANCELLED, f"query was cancelled by {name}", details={"reason": "cancelled"}
+        Code.QUERY_CANCELLED, f"The query was cancelled by {name}.", details={"reason": "cancelled"}
     )
 
 
 def client_left() -> BailiwickError:
     return BailiwickError(
-        Code.QUERY_CANCELLED, "the client left before the end", details={"reason": "client_left"}
+        Code.QUERY_CANCELLED, "The client left before the end.", details={"reason": "client_left"}
     )
 
 
 def shutting_down() -> BailiwickError:
     return BailiwickError(
         Code.CIRCUIT_BREAKER_OPEN,
-        "the gateway is shutting down",
+        "The gateway is shutting down.",
         retryable=True,
         retry_after_s=ENGINE_BACK_S,
         details={"reason": "shutting_down"},
@@ -62,7 +64,7 @@ def shutting_down() -> BailiwickError:
 def restarted() -> BailiwickError:
     return BailiwickError(
         Code.EXECUTION_FAILED,
-        "the gateway was restarted while the query ran",
+        "The gateway was restarted while the query ran.",
         details={"reason": "gateway_restarted"},
     )
 
@@ -70,7 +72,7 @@ def restarted() -> BailiwickError:
 def schema_changed() -> BailiwickError:
     return BailiwickError(
         Code.SEMANTIC_ERROR,
-        "a table changed since the statement was prepared, its result has other columns: prepare it again",
+        "A table changed since the statement was prepared: its result has other columns. Prepare it again.",
         details={"reason": "schema_changed"},
     )
 
@@ -78,7 +80,7 @@ def schema_changed() -> BailiwickError:
 def stalled(idle_s: float) -> BailiwickError:
     return BailiwickError(
         Code.EXECUTION_FAILED,
-        f"the engine gave no sign of life for {idle_s:g}s",
+        f"The engine gave no sign of life for {idle_s:g}s.",
         retryable=True,
         retry_after_s=ENGINE_BACK_S,
         details={"reason": "stalled"},
@@ -90,8 +92,8 @@ def engine_lost(reason: str | None, cause_text: str) -> BailiwickError:
     if reason == "out_of_memory":
         return BailiwickError(
             Code.RESOURCE_EXHAUSTED,
-            "the engine ran out of memory: aggregate or filter more, avoid large LIMITs and windows over "
-            "everything, or write the result to a table",
+            "The engine ran out of memory. Aggregate or filter more, avoid large LIMITs and windows over "
+            "everything, or write the result to a table.",
             # The same statement would do it again.
             retryable=False,
             details={"reason": OUT_OF_MEMORY},
@@ -99,7 +101,7 @@ def engine_lost(reason: str | None, cause_text: str) -> BailiwickError:
         )
     return BailiwickError(
         Code.EXECUTION_FAILED,
-        "the engine was lost while the query ran",
+        "The engine was lost while the query ran.",
         retryable=True,
         retry_after_s=ENGINE_BACK_S,
         details={"reason": "engine_lost"},
@@ -110,14 +112,14 @@ def engine_lost(reason: str | None, cause_text: str) -> BailiwickError:
 def internal(cause: BaseException) -> BailiwickError:
     return BailiwickError(
         Code.INTERNAL_ERROR,
-        "something went wrong inside the gateway; its log has it under the query id",
+        "Something went wrong inside the gateway; its log has it under the query id.",
         cause_text=f"{type(cause).__name__}: {cause}",
     )
 
 
 def unknown_query(query_id: str) -> BailiwickError:
     return BailiwickError(
-        Code.INVALID_ARGUMENTS, f"there is no query {query_id[:64]}", details={"reason": "unknown_query"}
+        Code.INVALID_ARGUMENTS, f"There is no query {query_id[:64]}.", details={"reason": "unknown_query"}
     )
 
 

@@ -60,7 +60,7 @@ def route(sql: str, parse: Callable[[str], Tree | None], known_tables: frozenset
 def _refuse_unknown(ours: list[tuple[str, ...]], known_tables: frozenset[str]) -> None:
     for name in ours:
         if ".".join(name[1:]).lower() not in known_tables:
-            raise BailiwickError(Code.TABLE_NOT_FOUND, f"there is no table {'.'.join(name)}")
+            raise BailiwickError(Code.TABLE_NOT_FOUND, f"There is no table {'.'.join(name)}.")
 
 
 def _refuse_mixture(nodes: list[dict[str, Any]], names: list[tuple[str, ...]]) -> None:
@@ -68,17 +68,17 @@ def _refuse_mixture(nodes: list[dict[str, Any]], names: list[tuple[str, ...]]) -
     own_names = {entry["key"].lower() for node in nodes for entry in _common_table_expressions(node)}
     for name in names:
         if not _is_ours(name) and not (len(name) == 1 and name[0].lower() in own_names):
-            raise _not_supported(f"system tables cannot be read together with {'.'.join(name)}")
+            raise _not_supported(f"System tables cannot be read together with {'.'.join(name)}.")
     for node in nodes:
         kind = node.get("type")
         if kind == "TABLE_FUNCTION":
             function = _function_name(node.get("function") or {})
             if function not in _TABLE_FUNCTIONS:
-                raise _not_supported(f"{function}() cannot be read together with system tables")
+                raise _not_supported(f"{function}() cannot be read together with system tables.")
         elif _is_table(node) and kind != "BASE_TABLE" and kind not in _TABLES_WITHOUT_NAMES:
-            raise _not_supported("system tables can be read by plain queries only")
+            raise _not_supported("System tables can be read by plain queries only.")
         elif node.get("class") == "FUNCTION" and _function_name(node) in _FORBIDDEN_FUNCTIONS:
-            raise _not_supported(f"{_function_name(node)}() is not for system tables")
+            raise _not_supported(f"{_function_name(node)}() is not for system tables.")
 
 
 def _not_supported(message: str) -> BailiwickError:

@@ -117,17 +117,17 @@ def classify(error: duckdb.Error) -> BailiwickError:
     message = _MESSAGES.get(code) or str(error).split("\n\n")[0].partition(": ")[2].strip()
     return BailiwickError(
         code,
-        message[:MESSAGE_CHARACTERS_MAX] or "the statement could not be answered",
+        message[:MESSAGE_CHARACTERS_MAX] or "The statement could not be answered.",
         retryable=False,
         cause_text=f"{type(error).__name__}: {error}",
     )
 
 
 _MESSAGES: Mapping[Code, str] = {
-    Code.ACCESS_DENIED: "system tables are answered without any way to files or network",
-    Code.RESOURCE_EXHAUSTED: f"the statement needs more than the {MEMORY_LIMIT} it may use: ask for less",
-    Code.QUERY_CANCELLED: "the statement was interrupted",
-    Code.INTERNAL_ERROR: "the statement could not be answered",
+    Code.ACCESS_DENIED: "System tables are answered without any way to files or network.",
+    Code.RESOURCE_EXHAUSTED: f"The statement needs more than the {MEMORY_LIMIT} it may use. Ask for less.",
+    Code.QUERY_CANCELLED: "The statement was interrupted.",
+    Code.INTERNAL_ERROR: "The statement could not be answered.",
 }
 # The first that fits counts: some are kinds of others.
 _CODES: tuple[tuple[type[Exception], Code], ...] = (
@@ -200,7 +200,7 @@ def _read(relation: Any) -> pa.Table:
         if rows > RESULT_ROWS_MAX or size_bytes > RESULT_BYTES_MAX:
             raise BailiwickError(
                 Code.RESOURCE_EXHAUSTED,
-                f"the answer has more than {RESULT_ROWS_MAX} rows or {RESULT_BYTES_MAX} bytes",
+                f"The answer has more than {RESULT_ROWS_MAX} rows or {RESULT_BYTES_MAX} bytes.",
                 retryable=False,
                 details={"reason": "result_too_large"},
             )

@@ -190,7 +190,7 @@ class QueryService:
         if size_bytes > self._limits.sql_bytes_max:
             raise failures.sql_too_long(size_bytes, self._limits.sql_bytes_max)
         if statement.timeout_s is not None and not statement.timeout_s > 0:
-            raise BailiwickError(Code.INVALID_ARGUMENTS, "a timeout must be more than 0 s")
+            raise BailiwickError(Code.INVALID_ARGUMENTS, "A timeout must be more than 0 s.")
 
     def _timeout_s(self, statement: Statement) -> float:
         wanted_s = self._limits.timeout_s if statement.timeout_s is None else statement.timeout_s
@@ -198,7 +198,7 @@ class QueryService:
 
     def _begin(self, statement: Statement, query_id: QueryId, expected_schema: bytes | None) -> Running:
         if query_id in self._active:
-            raise BailiwickError(Code.INVALID_ARGUMENTS, f"query {query_id} is running already")
+            raise BailiwickError(Code.INVALID_ARGUMENTS, f"Query {query_id} is running already.")
         principal = statement.principal
         query = Query(
             query_id,

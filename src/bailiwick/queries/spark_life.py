@@ -213,9 +213,7 @@ async def _take(running: Running, frame: Frame, side: SparkSide) -> None:
             _count(running, frame, side)
             await running.delivery.put(frame)
         case FrameKind.DICTIONARY:
-            raise BailiwickError(
-                Code.NOT_SUPPORTED, "Spark answered with dictionaries, which are not supported"
-            )
+            raise BailiwickError(Code.NOT_SUPPORTED, "Results with dictionaries are not supported.")
         case _:
             assert_never(frame.kind)
 

@@ -40,7 +40,7 @@ class Verdict:
             first = self.because[0]
             raise BailiwickError(
                 first.code,
-                "; ".join(refusal.because for refusal in self.because),
+                " ".join(refusal.because for refusal in self.because),
                 details={"reason": ",".join(refusal.reason for refusal in self.because)},
             )
 
@@ -49,7 +49,7 @@ def may_ask(principal: Principal) -> Verdict:
     """Whether they may ask anything at all. Needs no engine, so it comes first."""
     if principal.may_read:
         return Verdict()
-    because = f"{principal.name} has none of the roles reader, writer, admin"
+    because = f"{principal.name} has none of the roles reader, writer, admin."
     return Verdict((Refusal(Code.ACCESS_DENIED, "no_role", because),))
 
 
@@ -68,12 +68,12 @@ def _refusals_of_kind(principal: Principal, description: Description) -> list[Re
         case Kind.CHANGE if principal.may_write:
             return []
         case Kind.CHANGE:
-            because = f"{description.command} changes something, and {principal.name} may only read"
+            because = f"{description.command} changes something, and {principal.name} may only read."
             return [Refusal(Code.ACCESS_DENIED, "read_only", because)]
         case Kind.SESSION:
             because = (
                 f"{description.command} would leave something behind in its session, and sessions are shared "
-                "here: each statement must stand for itself"
+                "here: each statement must stand for itself."
             )
             return [Refusal(Code.NOT_SUPPORTED, "session_state", because)]
     assert_never(description.kind)
@@ -82,12 +82,12 @@ def _refusals_of_kind(principal: Principal, description: Description) -> list[Re
 def _refusals_of_names(description: Description) -> list[Refusal]:
     refusals = []
     if others := sorted(description.catalogs - CATALOGS):
-        because = f"only the catalog lake may be used, not {', '.join(others)}"
+        because = f"Only the catalog lake may be used, not {', '.join(others)}."
         refusals.append(Refusal(Code.ACCESS_DENIED, "catalog", because))
     if description.command.lower().startswith("call"):
-        because = "CALL is for administrators"
+        because = "CALL is for administrators."
         refusals.append(Refusal(Code.ACCESS_DENIED, "procedure", because))
     if description.dynamic_names:
-        because = "names that are computed (IDENTIFIER, EXECUTE IMMEDIATE) are for administrators"
+        because = "Names that are computed (IDENTIFIER, EXECUTE IMMEDIATE) are for administrators."
         refusals.append(Refusal(Code.ACCESS_DENIED, "dynamic_names", because))
     return refusals

@@ -51,7 +51,7 @@ class MalformedStreamError(BailiwickError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(
-            Code.INTERNAL_ERROR, "the engine sent a result that could not be read", cause_text=problem
+            Code.INTERNAL_ERROR, "The engine sent a result that could not be read.", cause_text=problem
         )
 
 

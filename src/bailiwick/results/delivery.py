@@ -158,7 +158,7 @@ class Delivery:
             return
         error = BailiwickError(
             Code.QUERY_CANCELLED,
-            f"the client took nothing of the result for {self._reader_idle_s:g} s",
+            f"The client took nothing of the result for {self._reader_idle_s:g} s.",
             details={"reason": "reader_idle"},
         )
         self.fail(error)

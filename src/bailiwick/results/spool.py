@@ -145,9 +145,9 @@ def storage_error(error: OSError) -> BailiwickError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return BailiwickError(
         Code.STORAGE_ERROR,
-        "the gateway's disk is full: the result could not be kept for its reader"
+        "The gateway's disk is full: the result could not be kept for its reader."
         if full
-        else "the gateway's disk failed: the result could not be kept for its reader",
+        else "The gateway's disk failed: the result could not be kept for its reader.",
         retryable=False,
         details={"reason": "disk_full" if full else "disk_error"},
         cause_text=f"{type(error).__name__}: {error}",
@@ -158,7 +158,7 @@ def no_room_error(because: str) -> BailiwickError:
     """What a client is told when its result outgrew the room that the settings allow."""
     return BailiwickError(
         Code.RESOURCE_EXHAUSTED,
-        f"the result was read more slowly than it came, and {because}: read it faster, or ask for less",
+        f"The result was read more slowly than it came, and {because}. Read it faster, or ask for less.",
         retryable=False,
         details={"reason": "spool_full"},
     )
