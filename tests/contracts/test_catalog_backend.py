@@ -1,0 +1,153 @@
+"""What every catalog backend promises."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from bailiwick.catalog.backend import (
+    CatalogBackend,
+    Change,
+    ConcurrentChangeError,
+    Create,
+    CreateNamespace,
+    Drop,
+    DropNamespace,
+    Entry,
+    Kind,
+    Rename,
+    SetNamespaceProperties,
+    Swap,
+)
+from bailiwick.catalog.memory import MemoryBackend
+from bailiwick.catalog.sql import SqlBackend
+from bailiwick.database.database import Database
+from bailiwick.names import TableName
+
+T, U = TableName(("db",), "t"), TableName(("db",), "u")
+ONE, TWO = Entry(Kind.TABLE, "uuid-1", "file:/one"), Entry(Kind.TABLE, "uuid-1", "file:/two")
+VIEW = Entry(Kind.VIEW, "uuid-2", "file:/view")
+DB = CreateNamespace(("db",), {"a": "b"})
+
+
+@pytest.fixture(params=["memory", "sql"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogBackend]:
+    if request.param == "memory":
+        yield MemoryBackend()
+        return
+    database = Database.open(tmp_path / "bailiwick.db")
+    yield SqlBackend(database.synchronous)
+    database.synchronous_reads.dispose()
+    database.synchronous.dispose()
+
+
+def refuses(backend: CatalogBackend, *changes: Change) -> None:
+    before = backend.load()
+    with pytest.raises(ConcurrentChangeError):
+        backend.apply(changes)
+    assert backend.load() == before
+
+
+def test_what_was_applied_is_loaded_again(backend: CatalogBackend) -> None:
+    odd = TableName(("db", "in ner.x"), "ta'ble`é")
+    backend.apply([DB, CreateNamespace(odd.namespace, {}), Create(T, ONE), Create(odd, VIEW)])
+    stored = backend.load()
+    assert stored.namespaces == {("db",): {"a": "b"}, odd.namespace: {}}
+    assert stored.objects == {T: ONE, odd: VIEW}
+
+
+def test_a_namespace_is_created_once_and_under_its_parent(backend: CatalogBackend) -> None:
+    refuses(backend, CreateNamespace(("db", "inner"), {}))
+    backend.apply([DB])
+    refuses(backend, DB)
+    backend.apply([CreateNamespace(("db", "inner"), {})])
+
+
+def test_properties_are_replaced_as_a_whole(backend: CatalogBackend) -> None:
+    refuses(backend, SetNamespaceProperties(("db",), {}))
+    backend.apply([DB, SetNamespaceProperties(("db",), {"c": "d"})])
+    assert backend.load().namespaces == {("db",): {"c": "d"}}
+
+
+def test_only_an_empty_namespace_is_dropped(backend: CatalogBackend) -> None:
+    refuses(backend, DropNamespace(("db",)))
+    backend.apply([DB, CreateNamespace(("dbx",), {}), CreateNamespace(("db", "inner"), {})])
+    refuses(backend, DropNamespace(("db",)))
+    backend.apply([DropNamespace(("db", "inner")), Create(T, ONE)])
+    refuses(backend, DropNamespace(("db",)))
+    backend.apply([Drop(T, ONE), DropNamespace(("db",))])
+    assert list(backend.load().namespaces) == [("dbx",)]
+
+
+def test_a_name_is_taken_once_by_a_table_or_a_view(backend: CatalogBackend) -> None:
+    refuses(backend, Create(T, ONE))
+    backend.apply([DB, Create(T, ONE)])
+    refuses(backend, Create(T, TWO))
+    refuses(backend, Create(T, VIEW))
+
+
+def test_a_swap_needs_the_pointer_to_be_where_it_was(backend: CatalogBackend) -> None:
+    backend.apply([DB, Create(T, ONE)])
+    refuses(backend, Swap(U, ONE, TWO))
+    backend.apply([Swap(T, ONE, TWO)])
+    refuses(backend, Swap(T, ONE, TWO))
+    refuses(backend, Drop(T, ONE))
+    assert backend.load().objects == {T: TWO}
+
+
+def test_a_rename_moves_the_pointer_and_takes_no_name_that_is_taken(backend: CatalogBackend) -> None:
+    backend.apply([DB, Create(T, ONE), CreateNamespace(("other",), {})])
+    refuses(backend, Rename(T, TableName(("nowhere",), "t"), ONE))
+    refuses(backend, Rename(T, U, TWO))
+    moved = TableName(("other",), "t")
+    backend.apply([Rename(T, moved, ONE), Create(T, VIEW)])
+    refuses(backend, Rename(moved, T, ONE))
+    assert backend.load().objects == {moved: ONE, T: VIEW}
+
+
+def test_all_changes_are_made_or_none(backend: CatalogBackend) -> None:
+    backend.apply([DB, Create(T, ONE), Create(U, ONE)])
+    refuses(backend, Swap(T, ONE, TWO), Swap(U, TWO, ONE))
+    refuses(backend, Drop(T, ONE), Create(U, ONE))
+    backend.apply([Swap(T, ONE, TWO), Swap(U, ONE, TWO)])
+
+
+def test_of_many_writers_exactly_one_wins_each_pointer(backend: CatalogBackend) -> None:
+    backend.apply([DB, Create(T, Entry(Kind.TABLE, "uuid", "0"))])
+    won: list[str] = []
+
+    def write(writer: int) -> None:
+        for number in range(20):
+            old = backend.load().objects[T]
+            new = Entry(Kind.TABLE, "uuid", f"{writer}-{number}")
+            try:
+                backend.apply([Swap(T, old, new)])
+            except ConcurrentChangeError:
+                continue
+            won.append(f"{old.metadata_location}>{new.metadata_location}")
+
+    run([threading.Thread(target=write, args=(writer,)) for writer in range(4)])
+    # A chain: every pointer that was left was left exactly once, so no commit was lost.
+    left = [step.partition(">")[0] for step in won]
+    assert len(set(left)) == len(left) == len(won)
+    assert len(won) >= 20
+
+
+def run(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+def test_catalogs_in_one_database_do_not_see_each_other(tmp_path: Path) -> None:
+    database = Database.open(tmp_path / "bailiwick.db")
+    lake, pond = SqlBackend(database.synchronous), SqlBackend(database.synchronous, "pond")
+    lake.apply([DB, Create(T, ONE)])
+    pond.apply([DB])
+    assert pond.load().objects == {}
+    pond.apply([DropNamespace(("db",))])
+    assert T in lake.load().objects
+    database.synchronous_reads.dispose()
+    database.synchronous.dispose()
