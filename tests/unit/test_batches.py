@@ -163,4 +163,4 @@ def _read_all(data: bytes) -> None:
             assert frame.size_bytes <= len(data)
             assert frame.rows >= 0
     except MalformedStreamError:
-        pass
+        return  # Refused: that is what is promised.

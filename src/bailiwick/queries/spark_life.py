@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, assert_never
 
 import pyarrow as pa
@@ -147,9 +148,14 @@ def check(statement: Statement, description: Description, limits: LimitsConfig) 
 
 
 def check_columns(schema: bytes, limits: LimitsConfig) -> None:
-    columns = len(read_schema(schema))
+    columns = _column_count(schema)
     if columns > limits.result_columns_max:
         raise failures.too_many_columns(columns, limits.result_columns_max)
+
+
+@lru_cache(maxsize=64)
+def _column_count(schema: bytes) -> int:
+    return len(read_schema(schema))
 
 
 async def _answer(running: Running, lease: Lease, side: SparkSide) -> None:
