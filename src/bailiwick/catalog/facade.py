@@ -30,7 +30,7 @@ from bailiwick.names import TableName
 from bailiwick.telemetry.logs import logger
 
 BODY_BYTES_MAX = 16 << 20
-PATH_LENGTH_MAX = 64 << 10
+PATH_LENGTH_MAX = 32 << 10
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]

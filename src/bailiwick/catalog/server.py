@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bailiwick.catalog.calls import Calls
-from bailiwick.catalog.facade import Facade, Leases, Observer
+from bailiwick.catalog.facade import PATH_LENGTH_MAX, Facade, Leases, Observer
 from bailiwick.catalog.service import CatalogService
 
 START_TIMEOUT_S = 10.0
@@ -46,7 +47,7 @@ class FacadeServer:
         self._server = _Server(
             uvicorn.Config(
                 facade,
-                http="httptools",
+                http=_Protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -83,6 +84,13 @@ class FacadeServer:
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
             runner.run(self._server.serve(sockets=[self._socket] if self._socket else None))
+
+
+class _Protocol(HttpToolsProtocol):
+    """Keeps no more of a path than it takes to see that it is too long: the facade has an answer for that."""
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url[: max(0, PATH_LENGTH_MAX + 1 - len(self.url))])
 
 
 class _Server(uvicorn.Server):
