@@ -95,9 +95,15 @@ def test_a_reader_may_not_change_and_a_writer_may(gateway: RunningGateway) -> No
     rows(gateway, "CREATE NAMESPACE IF NOT EXISTS roles")
     rows(gateway, "CREATE TABLE roles.t AS SELECT 1 AS a", "will", "a long password")
     assert value(gateway, "SELECT a FROM roles.t", "rita", "a long password") == 1
-    for sql in ("INSERT INTO roles.t VALUES (2)", "DROP TABLE roles.t", "CREATE USER eve PASSWORD 'a long password'"):
+    for sql in (
+        "INSERT INTO roles.t VALUES (2)",
+        "DROP TABLE roles.t",
+        "CREATE USER eve PASSWORD 'a long password'",
+    ):
         assert "ACCESS_DENIED" in failure(gateway, sql, "rita", "a long password")
-    assert "ACCESS_DENIED" in failure(gateway, "CALL lake.system.remove_orphan_files('roles.t')", "will", "a long password")
+    assert "ACCESS_DENIED" in failure(
+        gateway, "CALL lake.system.remove_orphan_files('roles.t')", "will", "a long password"
+    )
     assert value(gateway, "SELECT count(*) FROM roles.t") == 1
 
 

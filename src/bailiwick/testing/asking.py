@@ -17,20 +17,22 @@ ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS J
 """Runs for hours if nobody stops it; shows progress; returns one row."""
 
 
-def rows(gateway: RunningGateway, sql: str, **who: str) -> list[tuple[Any, ...]]:
-    with gateway.connect(**who) as connection, connection.cursor() as cursor:
+def rows(
+    gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None
+) -> list[tuple[Any, ...]]:
+    with gateway.connect(user, password) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())
 
 
-def value(gateway: RunningGateway, sql: str, **who: str) -> Any:
-    return rows(gateway, sql, **who)[0][0]
+def value(gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None) -> Any:
+    return rows(gateway, sql, user, password)[0][0]
 
 
-def failure(gateway: RunningGateway, sql: str, **who: str) -> str:
+def failure(gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None) -> str:
     """The message of the failure that `sql` must end in; it begins with our code."""
     try:
-        got = rows(gateway, sql, **who)
+        got = rows(gateway, sql, user, password)
     except AdbcError as error:
         return str(error)
     raise AssertionError(f"expected a failure, got {len(got)} rows")
