@@ -19,17 +19,13 @@ EVERY_S = 0.5
 
 
 class Watch:
-    """What is being watched. The id becomes known some time after the query has started."""
+    """What is being watched. The id becomes known some time after the query was sent."""
 
     def __init__(self) -> None:
-        self._query_id: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.query_id: str | None = None
 
     def follow(self, query_id: str | None) -> None:
-        if query_id is not None and not self._query_id.done():
-            self._query_id.set_result(query_id)
-
-    async def wait_id(self) -> str:
-        return await asyncio.shield(self._query_id)
+        self.query_id = self.query_id or query_id
 
 
 @asynccontextmanager
@@ -51,7 +47,6 @@ async def watching(client: FlightClient) -> AsyncIterator[Watch]:
 
 async def _show(client: FlightClient, watch: Watch, console: Console) -> None:
     await asyncio.sleep(FIRST_AFTER_S)
-    query_id = await watch.wait_id()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -62,8 +57,9 @@ async def _show(client: FlightClient, watch: Watch, console: Console) -> None:
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("waiting", total=None)
         while True:
-            with suppress(ClientError):
-                await _update(client, query_id, progress, bar)
+            if watch.query_id is not None:
+                with suppress(ClientError):
+                    await _update(client, watch.query_id, progress, bar)
             await asyncio.sleep(EVERY_S)
 
 

@@ -49,11 +49,14 @@ def _serve(settings: "Config", data_dir: Path) -> None:
     from bailiwick.app import serve as serve_gateway
     from bailiwick.database.errors import UnusableDatabaseError
     from bailiwick.doors.listening import CannotListenError
+    from bailiwick.identity.keys import UnusableKeyError
 
     try:
         uvloop.run(serve_gateway(settings, data_dir, _announce))
-    except (CannotListenError, UnusableDatabaseError) as error:
+    except (CannotListenError, UnusableDatabaseError, UnusableKeyError) as error:
         raise UsageProblem(str(error)) from error
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        raise UsageProblem(f"cannot use {data_dir}: {error.strerror}") from error
 
 
 def _announce(line: str) -> None:

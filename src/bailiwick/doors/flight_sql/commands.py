@@ -60,6 +60,9 @@ ACTION_DESCRIPTIONS: dict[ActionName, str] = {
 }
 
 
+_ACTIONS = {name.value: name for name in ActionName}
+
+
 def read_query(descriptor: bytes) -> Query:
     """The command of a FlightDescriptor."""
     name, value = unpack(_command(parse(flight.FlightDescriptor, descriptor)))
@@ -106,10 +109,8 @@ def read_ticket(ticket: bytes) -> bytes:
 def read_action(action: bytes) -> tuple[ActionName, bytes]:
     """An action's name and its body, still packed."""
     message = parse(flight.Action, action)
-    try:
-        return ActionName(message.type), message.body
-    except ValueError:
-        pass
+    if name := _ACTIONS.get(message.type):
+        return name, message.body
     if message.type in ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint"):
         raise BailiwickError(
             Code.NOT_SUPPORTED,
