@@ -25,16 +25,16 @@ public final class LeaseAuth implements AuthManager {
   /** Iceberg makes one by this constructor. */
   public LeaseAuth(String name) {}
 
-  /** The lease of the operation that this thread works for, as the gateway tagged it; none outside an operation. */
-  static Map<String, String> lease(SparkContext spark) {
+  /** The lease of the operation that this thread works for, as the gateway tagged it; empty outside an operation. */
+  static String lease(SparkContext spark) {
     for (String tag : CollectionConverters.asJava(spark.getJobTags())) {
       // Spark writes `SparkConnect_OperationTag_User_…_Session_…_Tag_<ours>`.
       int start = tag.lastIndexOf(TAG) + TAG.length();
       if (start > TAG.length() && tag.startsWith("L", start)) {
-        return Map.of(LEASE, tag.substring(start));
+        return tag.substring(start);
       }
     }
-    return Map.of();
+    return "";
   }
 
   @Override
@@ -51,7 +51,6 @@ public final class LeaseAuth implements AuthManager {
   public AuthSession contextualSession(SessionContext context, AuthSession engine) {
     Map<String, String> headers = new HashMap<>(((Signed) engine).headers);
     headers.putAll(context.credentials());
-    headers.putAll(context.properties());
     return new Signed(headers);
   }
 

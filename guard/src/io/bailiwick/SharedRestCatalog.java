@@ -17,7 +17,6 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Tuple2;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The catalog of every session of an engine, over one REST client.
@@ -39,7 +38,10 @@ public final class SharedRestCatalog extends SparkCatalog {
     Class<?>[] faces = {Catalog.class, SupportsNamespaces.class, ViewCatalog.class};
     return (Catalog) Proxy.newProxyInstance(SharedRestCatalog.class.getClassLoader(), faces, (proxy, method, arguments) -> {
       // Made anew for each call: what is loaded now belongs to the lease that loads it, and sends that lease for ever.
-      SessionContext context = new SessionContext(id, null, Map.of(LeaseAuth.SESSION, handle), LeaseAuth.lease(spark));
+      // The lease is part of the id because Iceberg keeps one catalog per id for ten minutes, its headers with it.
+      String lease = LeaseAuth.lease(spark);
+      Map<String, String> signs = Map.of(LeaseAuth.SESSION, handle, LeaseAuth.LEASE, lease);
+      SessionContext context = new SessionContext(id + lease, null, signs, Map.of());
       Class<?> face = method.getDeclaringClass();
       return call(method, face == ViewCatalog.class ? rest.asViewCatalog(context) : rest.asCatalog(context), arguments);
     });
@@ -61,6 +63,7 @@ public final class SharedRestCatalog extends SparkCatalog {
       }
       settings.put("rest.auth.type", LeaseAuth.class.getName());
       settings.put("rest-metrics-reporting-enabled", "false");
+      settings.put("rest-table-cache.max-entries", "0");
       RESTSessionCatalog catalog = new RESTSessionCatalog(
           properties -> HTTPClient.builder(properties).uri(properties.get("uri")).build(), null);
       catalog.setConf(spark.hadoopConfiguration());
