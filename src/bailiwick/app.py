@@ -17,7 +17,7 @@ from bailiwick.catalog.facade import CommitSeen
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.sql import SqlBackend
-from bailiwick.config import Config
+from bailiwick.config import Config, ServerConfig
 from bailiwick.database.database import Database
 from bailiwick.database.lock import DirectoryLock
 from bailiwick.doors.flight_sql.authentication import Authentication
@@ -27,7 +27,7 @@ from bailiwick.doors.flight_sql.service import FlightSqlService
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
-from bailiwick.doors.listening import shown
+from bailiwick.doors.listening import listen, shown
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.launch import CATALOG, local_cores
@@ -148,6 +148,7 @@ def _stopping_by_signal(asked_to_stop: asyncio.Event) -> Iterator[Callable[[], N
 async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: Report) -> Gateway:
     _log.info("opening", version=__version__)
     stack.enter_context(DirectoryLock.acquire(data_dir))
+    _check_ports(config.server)
     metrics = Metrics()
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
     stack.push_async_callback(database.close)
@@ -289,6 +290,13 @@ async def _open_doors(
     stack.push_async_callback(http.stop, 1.0)
     await grpc.set_ready(True)
     return grpc, http
+
+
+def _check_ports(server: ServerConfig) -> None:
+    """A taken port should be told now, not after Spark has started. Raises CannotListenError."""
+    for port in (server.grpc_port, server.http_port):
+        for bound in listen(server.bind, port):
+            bound.close()
 
 
 def _made(data_dir: Path) -> Path:

@@ -94,16 +94,8 @@ def test_users_and_tokens_are_administered(gateway: RunningGateway) -> None:
     token = created.stdout.decode().strip()
     assert token.startswith("bw_")
     assert len(created.stdout.decode().split()) == 1
-    asked = bailiwick(
-        gateway,
-        "query",
-        "--format",
-        "csv",
-        "-e",
-        "SELECT 3 AS three",
-        BAILIWICK_TOKEN=token,
-        BAILIWICK_PASSWORD="",
-    )
+    by_token = {"BAILIWICK_TOKEN": token, "BAILIWICK_PASSWORD": ""}
+    asked = bailiwick(gateway, "query", "--format", "csv", "-e", "SELECT 3 AS three", **by_token)
     assert asked.stdout.decode().split() == ["three", "3"], asked.stderr
     revoked = bailiwick(gateway, "token", "revoke", token.split("_")[1], "--user", "admin")
     assert revoked.returncode == 0, revoked.stderr
