@@ -256,6 +256,16 @@ async def test_a_draining_service_takes_nothing_on_and_lets_the_rest_finish(home
     await draining
 
 
+async def test_a_drain_waits_for_readers_too(home: House) -> None:
+    async with home.service.run(Statement("SELECT 1", ANN, "flight_sql")) as result:
+        await eventually(lambda: home.pool.leased == 0)
+        draining = asyncio.ensure_future(home.service.drain(5.0))
+        await asyncio.sleep(0)
+        assert [frame.rows async for frame in result.frames()] == [1]
+    await asyncio.wait_for(draining, 2.0)
+    assert (await home.recorded()).state is State.FINISHED
+
+
 async def test_what_does_not_end_in_time_is_ended_by_a_drain(home: House) -> None:
     home.engine.scripts["endless"] = Script([asyncio.Event()])
     asking = asyncio.ensure_future(home.ask("endless"))

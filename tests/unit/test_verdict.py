@@ -95,6 +95,16 @@ def test_descriptions_are_bounded_and_the_least_used_goes_first() -> None:
     assert (len(kept), kept.find(key("b")), kept.find(key("a"))) == (2, None, READ)
 
 
+def test_descriptions_are_bounded_in_size_too() -> None:
+    wide = Description(Kind.READ, "Project", catalogs=LAKE, schema=b"x" * 100_000)
+    kept = Descriptions(bytes_max=350_000)
+    for index in range(10):
+        kept.keep(key(f"SELECT {index}"), wide)
+        kept.keep(key(f"SELECT {index}"), wide)
+    assert len(kept) == 3
+    assert kept.find(key("SELECT 9")) is wide
+
+
 def test_what_depends_on_more_than_the_lake_is_not_kept() -> None:
     kept = Descriptions()
     kept.keep(key("a"), ELSEWHERE)

@@ -14,6 +14,7 @@ from bailiwick.queries.statement import Statement
 from bailiwick.queries.verdict import CATALOGS
 
 ENTRIES_MAX = 2000
+BYTES_MAX = 32 << 20
 TEXT_CHARACTERS_MAX = 32_768
 """A longer statement is hardly one that comes again."""
 
@@ -31,10 +32,12 @@ class Key:
 
 
 class Descriptions:
-    """The last descriptions, up to a number of them."""
+    """The last descriptions, up to a number of them and up to a size."""
 
-    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
+    def __init__(self, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._entries: OrderedDict[Key, Description] = OrderedDict()
 
     def __len__(self) -> int:
@@ -52,7 +55,15 @@ class Descriptions:
             return
         if description.dynamic_names:
             return
+        if (replaced := self._entries.pop(key, None)) is not None:
+            self._bytes -= _weight_bytes(key, replaced)
         self._entries[key] = description
-        self._entries.move_to_end(key)
-        while len(self._entries) > self._entries_max:
-            self._entries.popitem(last=False)
+        self._bytes += _weight_bytes(key, description)
+        while len(self._entries) > self._entries_max or self._bytes > self._bytes_max:
+            self._bytes -= _weight_bytes(*self._entries.popitem(last=False))
+
+
+def _weight_bytes(key: Key, description: Description) -> int:
+    """About what an entry holds: mostly its text, its schema and the names in it."""
+    names = sum(map(len, (*description.reads, *description.writes, *description.functions)))
+    return 1024 + 2 * len(key.sql) + len(description.schema or b"") + 2 * names

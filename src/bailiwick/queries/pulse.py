@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 from bailiwick.engines.engine import Engine, EngineLost
 from bailiwick.errors import BailiwickError
+from bailiwick.telemetry.logs import logger
 
 ANSWER_S = 5.0
+
+_log = logger(__name__)
 
 
 class Pulse:
@@ -61,5 +64,9 @@ async def answers(engine: Engine, timeout_s: float) -> bool:
             session = await engine.open_session()
             await session.close()
     except (TimeoutError, EngineLost, BailiwickError):
+        return False
+    except Exception:
+        # Whatever else is wrong with it, it is no answer; and a look at an engine must not end the service.
+        _log.exception("engine_not_understood")
         return False
     return True

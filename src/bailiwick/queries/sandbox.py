@@ -46,17 +46,20 @@ class Sandbox:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="system-tables")
+        # On its own: statements that are not for us at all must not wait behind those that are.
+        self._parsing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="system-tables-parser")
         # Opening a database takes longer than most statements over system tables. From the first one on, a
         # fresh one is always kept ready for the next.
         self._spare: Future[Any] | None = None
         self._parser: Future[Any] | None = None
+        self._is_closed = False
 
     async def parse(self, sql: str) -> Tree | None:
         """The tree of one SELECT statement; None for anything else."""
         if self._parser is None:
-            self._parser = self._executor.submit(_open)
+            self._parser = self._parsing.submit(_open)
         parser = await asyncio.shield(asyncio.wrap_future(self._parser))
-        return await asyncio.wrap_future(self._executor.submit(_parse, parser.cursor(), sql))
+        return await asyncio.wrap_future(self._parsing.submit(_parse, parser.cursor(), sql))
 
     async def query(self, tree: Tree, tables: Mapping[str, pa.Table]) -> pa.Table:
         """Answer the statement. `tables` maps `schema.table` to its rows. Cancelling interrupts DuckDB."""
@@ -68,7 +71,9 @@ class Sandbox:
 
     def close(self) -> None:
         """Take nothing on any more. What runs ends by itself."""
+        self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
+        self._parsing.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, tree: Tree, tables: Mapping[str, pa.Table], read: Callable[[Any], T]) -> T:
         fresh = self._spare or self._executor.submit(_open)
@@ -93,7 +98,10 @@ class Sandbox:
         Again and again: an interrupt that comes between two statements finds nothing to end.
         """
         if work.done():
-            self._executor.submit(connection.close)
+            if self._is_closed:
+                connection.close()
+            else:
+                self._executor.submit(connection.close)
             return
         connection.interrupt()
         asyncio.get_running_loop().call_later(_INTERRUPT_EVERY_S, self._end, connection, work)

@@ -8,7 +8,7 @@ wire. What happens inside a life is told in `spark_life.py` and `local_life.py`.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -96,6 +96,7 @@ class QueryService:
         self._recorder = Recorder(store, history_days=limits.history_days, wall=wall)
         self._recording: asyncio.Task[None] | None = None
         self._active: dict[QueryId, Running] = {}
+        self._emptied = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
         self._is_draining = False
         self._measure()
@@ -114,7 +115,8 @@ class QueryService:
         await self.drain(0.0)
         if self._recording is not None:
             self._recording.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        # What went wrong outside is not the tasks' affair: it goes its own way.
+        await self._tasks.__aexit__(None, None, None)
         await self._recorder.flush()
         self._sandbox.close()
 
@@ -149,7 +151,7 @@ class QueryService:
             yield _RunningResult(running)
         finally:
             running.leave()
-            self._active.pop(running.id, None)
+            self._forget(running)
 
     async def cancel(self, query_id: QueryId, by: Principal) -> None:
         """End the query. One that has ended already is fine; one of somebody else does not exist."""
@@ -174,8 +176,10 @@ class QueryService:
     async def drain(self, timeout_s: float) -> None:
         """Take nothing on any more, give what runs `timeout_s` to end, then end it."""
         self._is_draining = True
-        if self._lives and timeout_s > 0:
-            await asyncio.wait(self._lives, timeout=timeout_s)
+        if self._active and timeout_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._emptied.wait()
         for running in list(self._active.values()):
             running.cancel(failures.shutting_down())
         if self._lives:
@@ -183,10 +187,18 @@ class QueryService:
         for life in self._lives:
             life.cancel()
 
+    def _forget(self, running: Running) -> None:
+        self._active.pop(running.id, None)
+        if not self._active:
+            self._emptied.set()
+
     def _check(self, statement: Statement) -> None:
         if self._is_draining:
             raise failures.shutting_down()
-        size_bytes = len(statement.sql.encode(errors="surrogatepass"))
+        try:
+            size_bytes = len(statement.sql.encode())
+        except UnicodeEncodeError:
+            raise BailiwickError(Code.PARSE_ERROR, "The statement is not valid Unicode.") from None
         if size_bytes > self._limits.sql_bytes_max:
             raise failures.sql_too_long(size_bytes, self._limits.sql_bytes_max)
         if statement.timeout_s is not None and not statement.timeout_s > 0:
@@ -219,6 +231,7 @@ class QueryService:
             expected_schema=expected_schema,
         )
         self._active[query_id] = running
+        self._emptied.clear()
         self._recorder.note(query)
         with trail(query_id):
             life = self._tasks.create_task(self._live(running), name=f"query-{query_id}")

@@ -198,7 +198,7 @@ async def _drain(
             case Batch(data):
                 for frame in frames(data):
                     await _take(running, frame, side)
-                if not is_change:
+                if not is_change and running.schema is not None:
                     # The caller of a change wants to know that it has happened, not that it has begun.
                     running.tell_ready()
             case Progress(done, total):

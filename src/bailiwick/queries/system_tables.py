@@ -5,6 +5,7 @@ principal may see: everyone their own queries, administrators all, everyone the 
 so they can be read when none answers. How a statement over them is run is the sandbox's affair.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,12 @@ import pyarrow as pa
 from bailiwick.clock import Clock
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId
+from bailiwick.queries import failures
 from bailiwick.queries.query import Query
 from bailiwick.queries.routing import SystemQuery, mentions_system, route
 from bailiwick.queries.sandbox import Sandbox
+
+ANSWER_S = 30.0
 
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -111,7 +115,13 @@ class SystemTables:
         return await self._sandbox.schema(query.tree, {name: empty[name] for name in query.tables})
 
     async def answer(self, query: SystemQuery, principal: Principal) -> pa.Table:
-        return await self._sandbox.query(query.tree, await self._snapshot(query.tables, principal))
+        """The rows. Ends after `ANSWER_S` at the latest: there are few threads, and they are for everyone."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                snapshot = await self._snapshot(query.tables, principal)
+                return await self._sandbox.query(query.tree, snapshot)
+        except TimeoutError:
+            raise failures.timed_out(ANSWER_S) from None
 
     async def _snapshot(self, tables: frozenset[str], principal: Principal) -> Mapping[str, pa.Table]:
         snapshot: dict[str, pa.Table] = {}

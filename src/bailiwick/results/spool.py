@@ -39,6 +39,7 @@ class Spool:
         self._directory = directory
         self._total_bytes_max = total_bytes_max
         self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="spool")
+        self._is_closed = False
         self.held_bytes = 0
         """What all results hold on disk now."""
 
@@ -69,10 +70,14 @@ class Spool:
 
     def dismiss(self, file: "SpoolFile") -> None:
         """Close a file in the background: giving back its blocks can take a while."""
-        self._executor.submit(file.close)
+        if self._is_closed:
+            file.close()
+        else:
+            self._executor.submit(file.close)
 
     def close(self) -> None:
         """End the threads, after what they are doing."""
+        self._is_closed = True
         self._executor.shutdown(wait=True)
 
 
