@@ -170,6 +170,7 @@ def test_a_condition_has_the_code_that_helps_its_reader(condition: str, sqlstate
         (f"{ICEBERG}.ServiceUnavailableException", "503", Code.CATALOG_UNAVAILABLE),
         (f"{ICEBERG}.ServiceFailureException", "500", Code.CATALOG_ERROR),
         (f"{ICEBERG}.RESTException", "Unable to process", Code.CATALOG_ERROR),
+        (f"{ICEBERG}.RESTException", "Error occurred while processing GET request", Code.CATALOG_UNAVAILABLE),
         (f"{ICEBERG}.BadRequestException", "Malformed request", Code.INVALID_ARGUMENTS),
         (f"{ICEBERG}.RuntimeIOException", "Failed to read", Code.STORAGE_ERROR),
         (f"{ICEBERG}.NotFoundException", "File does not exist", Code.STORAGE_ERROR),
@@ -218,9 +219,43 @@ def test_a_failure_that_wraps_another_is_judged_by_what_it_wraps() -> None:
     assert "CommitFailedException: stale" in (error.cause_text or "")
 
 
-def test_a_commit_of_unknown_outcome_is_never_to_be_repeated() -> None:
-    error = classify(SparkFailure("?", classes=(f"{ICEBERG}.CommitStateUnknownException",)))
-    assert (error.code, error.retryable, error.details["outcome"]) == (Code.COMMIT_CONFLICT, False, "unknown")
+@pytest.mark.parametrize(
+    ("exception", "message", "code"),
+    [
+        ("CommitStateUnknownException", "?", Code.COMMIT_CONFLICT),
+        ("RESTException", "Error occurred while processing POST request", Code.CATALOG_UNAVAILABLE),
+    ],
+)
+def test_a_change_of_unknown_outcome_is_never_to_be_repeated(
+    exception: str, message: str, code: Code
+) -> None:
+    error = classify(SparkFailure(message, classes=(f"{ICEBERG}.{exception}",)))
+    assert (error.code, error.retryable, error.details["outcome"]) == (code, False, "unknown")
+    assert "not known" in error.message
+
+
+def test_a_conflict_is_told_without_the_files_it_was_about() -> None:
+    message = "Found conflicting files that can contain records matching true: [file:/srv/lake/a.parquet]"
+    error = classify(SparkFailure(message, classes=(f"{ICEBERG}.ValidationException",)))
+    assert (error.message, error.retryable) == (MEANINGS[Code.COMMIT_CONFLICT].sentence, True)
+
+
+def test_what_the_catalog_said_is_told_without_the_clients_introduction() -> None:
+    failure = SparkFailure("Forbidden: you may read here only", classes=(f"{ICEBERG}.ForbiddenException",))
+    assert classify(failure).message == "you may read here only"
+
+
+def test_a_sentence_of_several_lines_is_kept_and_the_plan_after_it_is_not() -> None:
+    message = (
+        "[INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS] Cannot write to `t`:\n"
+        "Table columns: `id`, `name`.\nData columns: `col1`. SQLSTATE: 21S01; line 1 pos 0;\n"
+        "'Distinct\n+- 'Union\n"
+    )
+    failure = SparkFailure(message, error_class="INSERT_COLUMN_ARITY_MISMATCH", sqlstate="21S01")
+    assert (
+        classify(failure).message
+        == "Cannot write to `t`:\nTable columns: `id`, `name`.\nData columns: `col1`."
+    )
 
 
 @pytest.mark.parametrize(
@@ -296,6 +331,19 @@ def test_a_statement_of_ten_megabytes_does_not_come_back_in_its_error() -> None:
     error = classify(SparkFailure(message, error_class="PARSE_SYNTAX_ERROR", sqlstate="42601"))
     assert len(error.message) <= 2_000
     assert len(error.cause_text or "") <= 64_000
+
+
+def test_a_long_statement_is_shown_only_around_the_mark() -> None:
+    lines = "1 +\n" * 50_000
+    message = (
+        "\n[PARSE_SYNTAX_ERROR] Syntax error at or near ')'. SQLSTATE: 42601 (line 50001, pos 2)\n\n"
+        f"== SQL ==\n{lines}1 ) oops\n--^^^\n"
+    )
+    error = classify(SparkFailure(message, error_class="PARSE_SYNTAX_ERROR", sqlstate="42601"))
+    assert error.message.endswith("1 +\n1 +\n1 ) oops\n--^^^")
+    assert error.message.startswith("Syntax error at or near ')'.\n1 +\n")
+    assert error.message.count("\n") == 12
+    assert error.position == Position(50001, 3)
 
 
 def test_a_users_own_words_are_not_scrubbed() -> None:

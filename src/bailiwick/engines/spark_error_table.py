@@ -24,7 +24,7 @@ class Pattern:
 
     text: re.Pattern[str]
     code: Code
-    reason: str | None
+    details: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def read(document: Mapping[str, Any]) -> Table:
         legacy=legacy,
         legacy_prefixes=legacy_prefixes,
         patterns=tuple(
-            Pattern(re.compile(entry["text"], re.MULTILINE), Code(entry["code"]), entry.get("reason"))
+            Pattern(re.compile(entry["text"], re.MULTILINE), Code(entry["code"]), entry.get("details", {}))
             for entry in document.get("patterns", ())
         ),
         details=document.get("details", {}),

@@ -101,12 +101,13 @@ def classify(failure: SparkFailure) -> BailiwickError:
     verdict = _verdict(failure)
     deciding, reason = verdict.failure, verdict.details.get("reason")
     details = dict(verdict.details)
+    known_sqlstate = details.pop("sqlstate", None)
     if deciding.error_class and _has_condition(deciding):
         details["condition"] = bounded(deciding.error_class, 200)
     error = BailiwickError(
         verdict.code,
         _message(verdict),
-        sqlstate=_sqlstate(deciding),
+        sqlstate=_sqlstate(deciding) or known_sqlstate,
         retryable=False if reason in _NOT_RETRYABLE_REASONS else None,
         position=_position(deciding) or _position(failure),
         details=details,
@@ -134,7 +135,7 @@ def _judged(failure: SparkFailure) -> _Verdict | None:
     if code is None:
         pattern = known.of_message(failure.message)
         if pattern is not None:
-            return _Verdict(pattern.code, failure, {"reason": pattern.reason} if pattern.reason else {})
+            return _Verdict(pattern.code, failure, dict(pattern.details))
         code = known.of_exceptions(failure.classes)
         code = code or (known.of_legacy(condition) if condition else None)
     if code is None:
@@ -181,13 +182,18 @@ def _message(verdict: _Verdict) -> str:
     advice = _ADVICE.get(verdict.details.get("reason") or verdict.details.get("outcome") or "")
     if advice is not None:
         return advice
-    if MEANINGS[code].audience is Audience.GENERIC or code is Code.QUERY_CANCELLED:
+    if MEANINGS[code].audience is Audience.GENERIC or _says_nothing_more(failure, code):
         return MEANINGS[code].sentence
     text = spark_messages.readable(failure.message, keep_context=code is Code.SYNTAX_ERROR)
     is_of_template = _has_condition(failure) and not _PLACE_PARAMETERS.intersection(failure.parameters)
     # Only a text that Spark made from its own template and the statement is known to name nothing else.
     shown = text if is_of_template and MEANINGS[code].audience is Audience.FULL else scrub(text)
     return shown or MEANINGS[code].sentence
+
+
+def _says_nothing_more(failure: SparkFailure, code: Code) -> bool:
+    """Iceberg tells of a conflict by listing data files and snapshots, Spark of a cancel by its own ids."""
+    return code is Code.QUERY_CANCELLED or (code is Code.COMMIT_CONFLICT and not _has_condition(failure))
 
 
 def _has_condition(failure: SparkFailure) -> bool:

@@ -12,13 +12,18 @@ from bailiwick.errors import Position
 from bailiwick.telemetry.scrub import bounded, without_traces
 
 MESSAGE_LENGTH_MAX: Final = 2_000
+_CONTEXT_LENGTH_MAX: Final = 4 << 20
 _CONTEXT_LINES_MAX: Final = 12
 _CONTEXT_LINE_LENGTH_MAX: Final = 200
 
 _CONDITION = re.compile(r"^\s*\[[A-Z_][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\]\s*")
+# How Iceberg's REST client introduces what the catalog said.
+_CATALOG_PREFIX = re.compile(r"^(?:Forbidden|Malformed request|Not authorized|Unprocessable entity): ")
 _SQLSTATE = re.compile(r"\s*\bSQLSTATE: ([0-9A-Z]{5})\b")
 _CONTEXT = re.compile(r"(?m)^== (?:SQL|DataFrame|Expression)\b.*==[ ]*$")
-_PLAN = re.compile(r";?(?: line \d+ pos \d+)?;?\n(?=[ ]*(?:[+:|]- |'?[A-Z][A-Za-z]+(?: |$|\()))")
+_MARK = re.compile(r"[ -]*\^+\s*")
+# Spark puts the plan behind a semicolon at the end of a line.
+_PLAN = re.compile(r"(?:; line \d+ pos \d+)?;\n(?='?[A-Z+])")
 _TRAILING_POSITION = re.compile(r"(?:[;,]? ?line \d+ pos \d+|\(line \d+, pos \d+\))[;.]?\s*$")
 # Advice to change a setting that no client of ours may change.
 _FORBIDDEN_ADVICE = re.compile(
@@ -41,13 +46,13 @@ _EMBEDDED_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
 
 def readable(message: str, *, keep_context: bool = False) -> str:
     """The sentence itself; with `keep_context` also the part of the statement that Spark points at."""
-    message = message[: 4 * MESSAGE_LENGTH_MAX].replace("\r\n", "\n")
-    head, context = _split_context(_CONDITION.sub("", message))
+    head, context = _split_context(message)
+    head = _CONDITION.sub("", head[: 4 * MESSAGE_LENGTH_MAX])
     plan = _PLAN.search(head)
     if plan is not None:
         head = head[: plan.start()]
     head = _FORBIDDEN_ADVICE.sub("", _SQLSTATE.sub("", without_traces(head)))
-    head = _TRAILING_POSITION.sub("", head.strip()).strip()
+    head = _CATALOG_PREFIX.sub("", _TRAILING_POSITION.sub("", head.strip()).strip())
     text = f"{head}\n{_bounded_context(context)}" if keep_context and context else head
     return bounded(text.strip(), MESSAGE_LENGTH_MAX)
 
@@ -85,14 +90,10 @@ def _split_context(message: str) -> tuple[str, str]:
 
 
 def _bounded_context(context: str) -> str:
-    """The lines around the mark, each cut to a readable width."""
-    lines = context.rstrip().splitlines()
-    marked = next(
-        (number for number, line in enumerate(lines) if line.strip(" -^") == "" and "^" in line), len(lines)
-    )
-    kept = (
-        lines[:_CONTEXT_LINES_MAX]
-        if marked < _CONTEXT_LINES_MAX
-        else lines[marked - _CONTEXT_LINES_MAX + 1 : marked + 1]
-    )
+    """The lines down to the mark, each cut to a readable width; none if Spark cut the mark off."""
+    lines = context[:_CONTEXT_LENGTH_MAX].splitlines()
+    marked = next((number for number, line in enumerate(lines) if _MARK.fullmatch(line)), None)
+    if marked is None:
+        return ""
+    kept = lines[max(0, marked + 1 - _CONTEXT_LINES_MAX) : marked + 1]
     return "\n".join(bounded(line, _CONTEXT_LINE_LENGTH_MAX) for line in kept)
