@@ -46,11 +46,14 @@ class Lent:
 class Seen:
     answers: list[tuple[str, int]] = field(default_factory=list)
     commits: list[CommitSeen] = field(default_factory=list)
+    fails: bool = False
 
     def answered(self, *, route: str, status: int, seconds: float) -> None:  # noqa: ARG002
         self.answers.append((route, status))
 
     def commit_seen(self, seen: CommitSeen) -> None:
+        if self.fails:
+            raise RuntimeError("the observer broke")
         self.commits.append(seen)
 
 

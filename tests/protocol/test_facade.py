@@ -1,5 +1,6 @@
 """The Iceberg REST facade as an engine meets it, over a real socket."""
 
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -299,6 +300,35 @@ def test_of_two_writers_that_conflict_one_is_told_and_nothing_is_lost(world: Wor
     with world.client() as client:
         metadata = ok(client.get(T))["metadata"]
     assert len(metadata["snapshots"]) == metadata["last-sequence-number"] == 30
+
+
+def test_a_failure_inside_tells_the_engine_nothing_but_that(world: World, client: httpx.Client) -> None:
+    make_table(client)
+    shutil.rmtree(world.warehouse)
+    world.warehouse.write_text("a file where a directory should be")
+    response = commit(client, set_properties(a="b"))
+    assert problem(response) == (500, "ServerError")
+    assert str(world.warehouse) not in response.text
+    assert ok(client.get(T))["metadata"]["properties"].get("a") is None
+
+
+def test_an_observer_that_fails_does_not_undo_a_commit(world: World, client: httpx.Client) -> None:
+    metadata = make_table(client)["metadata"]
+    world.seen.fails = True
+    assert ok(commit(client, *append(metadata, 11)))["metadata"]["current-snapshot-id"] == 11
+
+
+def test_metadata_that_is_not_in_memory_is_read_from_its_file(tmp_path: Path) -> None:
+    backend = MemoryBackend()
+    with running_world(backend, tmp_path / "warehouse") as first, first.client() as client:
+        made = make_table(client)
+    service = CatalogService(backend, tmp_path / "warehouse")
+    lent = Lent({"s": (LeaseId("L"), ADMIN)})
+    server = FacadeServer(service, lent, CREDENTIAL)
+    port = server.start()
+    headers = {"authorization": f"Bearer {CREDENTIAL}", "x-bailiwick-session": "s", "x-bailiwick-lease": "L"}
+    assert ok(httpx.get(f"http://127.0.0.1:{port}/iceberg/v1{T}", headers=headers)) == made
+    server.stop()
 
 
 def test_a_stopped_server_is_gone(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ the socket to bytes in memory is kept short: no framework, no parsing of what is
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -100,7 +101,8 @@ class Facade:
             answer = self._refusal(CatalogError("the catalog could not do this"))
         await _send(send, answer, with_body=scope["method"] != "HEAD")
         if self._observer is not None:
-            self._observer.answered(route=route, status=answer.status, seconds=self._clock() - began_at)
+            with self._logged_only():
+                self._observer.answered(route=route, status=answer.status, seconds=self._clock() - began_at)
 
     def _admitted(self, scope: Scope) -> Target:
         given = _header(scope, b"authorization")
@@ -146,7 +148,16 @@ class Facade:
     def _tell(self, lease: LeaseId, answer: Answer) -> None:
         if self._observer is not None:
             for table, summary in answer.committed:
-                self._observer.commit_seen(CommitSeen(lease, table, summary))
+                with self._logged_only():
+                    self._observer.commit_seen(CommitSeen(lease, table, summary))
+
+    @contextmanager
+    def _logged_only(self) -> Iterator[None]:
+        """Whatever an observer does: what was committed is committed, and the engine is told so."""
+        try:
+            yield
+        except Exception:
+            self._log.exception("observer_failed")
 
     def _refusal(self, error: CatalogError) -> Answer:
         if error.status >= 500:

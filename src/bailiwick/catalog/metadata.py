@@ -150,11 +150,6 @@ def _empty(version: int) -> Json:
     }
     if version >= 3:
         metadata["next-row-id"] = 0
-    return opened_empty(metadata)
-
-
-def opened_empty(metadata: Json) -> Json:
-    """`metadata` with every collection there and empty."""
     return metadata | {key: [] for key in _LISTS} | {key: {} for key in _MAPS}
 
 

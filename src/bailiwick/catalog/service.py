@@ -27,6 +27,7 @@ from bailiwick.catalog.refusals import AlreadyExistsError, BadRequestError, Name
 from bailiwick.catalog.state import CatalogState
 from bailiwick.clock import Clock, wall
 from bailiwick.names import Namespace, TableName, spelled
+from bailiwick.telemetry.logs import logger
 
 CACHE_BYTES_MAX = 256 << 20
 
@@ -46,6 +47,7 @@ class CatalogService:
         self._locations = Locations(warehouse.resolve())
         self._files = MetadataFiles(self._locations)
         self._state = CatalogState(backend, self._files, cache_bytes_max=cache_bytes_max)
+        self._log = logger(__name__)
         self.commits = Commits(self._state, self._files, self._locations, now=now, new_uuid=new_uuid)
 
     @property
@@ -140,7 +142,7 @@ class CatalogService:
             self._state.forget(entry.metadata_location)
         root = self._locations.root_of(entry.metadata_location)
         if root is not None and (purge or kind is Kind.VIEW):
-            self._files.purge(root)
+            self._purge(root, name)
 
     def rename(self, name: TableName, new_name: TableName, kind: Kind, *, fence: Fence = no_fence) -> None:
         """The files stay where they are: a table's place is not its name."""
@@ -149,6 +151,13 @@ class CatalogService:
             contents.check_free(new_name)
             fence()
             self._state.apply([Rename(name, new_name, entry)])
+
+    def _purge(self, root: str, name: TableName) -> None:
+        try:
+            self._files.purge(root)
+        except OSError as error:
+            # The table is gone already; that some of its files are not is no failure of the drop.
+            self._log.warning("purge_incomplete", table=str(name), reason=error.strerror)
 
     def _check_purge(self, entry: Entry) -> None:
         properties = wire.parsed_object(self._state.metadata(entry)).get("properties", {})

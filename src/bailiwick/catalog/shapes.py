@@ -4,7 +4,6 @@ These models only look: what they accept stays the JSON it was, unknown fields a
 is fine where Iceberg says so; one that is null where a reader wants a number is not.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -213,8 +212,3 @@ class ViewMetadata(Shape):
     versions: list[ViewVersion] = Field(min_length=1)
     version_log: list[VersionLogEntry]
     properties: Properties = {}
-
-
-def strings(value: Mapping[str, str] | None) -> dict[str, str]:
-    """A copy that may be changed."""
-    return dict(value or {})
