@@ -19,10 +19,11 @@ import psutil
 
 from bailiwick.clock import Clock, wall
 from bailiwick.engines import launch
+from bailiwick.engines.class_archive import ClassArchive
 from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.engine import Engine, EngineSession
-from bailiwick.engines.jars import Jars, Report, ensure_jars
-from bailiwick.engines.java import Java, find_java
+from bailiwick.engines.jars import Jars, Report, cache_directory, ensure_jars
+from bailiwick.engines.java import find_java
 from bailiwick.engines.process import EngineProcess
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import NodeId
@@ -51,6 +52,7 @@ class _Life:
 
     generation: int
     started_at: float
+    token: str
     process: EngineProcess
     channel: Channel | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -98,8 +100,8 @@ class EmbeddedEngine(Engine):
 
     async def start(self) -> None:
         """Bring the engine up, and keep it up until `stop`. Raises if it does not come up the first time."""
-        java, jars = await asyncio.to_thread(self._prepare)
-        self._supervisor = asyncio.create_task(self._supervise(java, jars), name="engine-supervisor")
+        command, jars = await asyncio.to_thread(self._prepare)
+        self._supervisor = asyncio.create_task(self._supervise(command, jars), name="engine-supervisor")
         try:
             await self._first_ready()
         except BaseException:
@@ -176,12 +178,15 @@ class EmbeddedEngine(Engine):
         # It may be back already; the caller asks about a call that broke a moment ago.
         return reason if not self.is_ready or self._clock() - at < _LOSS_RECENT_S else None
 
-    def _prepare(self) -> tuple[Java, Jars]:
+    def _prepare(self) -> tuple[list[str], Jars]:
         java = find_java(self._config.java_home)
         jars = ensure_jars(java, report=self._report)
         self._places.create()
         launch.write_private(self._places.credential, self._credential)
-        return java, jars
+        archive = ClassArchive.fitting(java, jars, cache_directory())
+        heap = launch.heap_bytes(self._config, psutil.virtual_memory().total)
+        flags = archive.flags if self._config.class_data_sharing else ()
+        return launch.java_command(java, jars, self._places, heap_bytes=heap, archive_flags=flags), jars
 
     async def _first_ready(self) -> None:
         """Unlike later ones, a first start that fails is told at once: it will not get better by itself."""
@@ -203,33 +208,36 @@ class EmbeddedEngine(Engine):
         while self._loss is None:
             await self._changed.wait()
 
-    async def _supervise(self, java: Java, jars: Jars) -> None:
+    async def _supervise(self, command: list[str], jars: Jars) -> None:
         backoff_s = self._config.restart_backoff_s
         while True:
-            life = await self._begin(java, jars)
+            started_at = self._clock()
             try:
-                await self._live(life)
-            finally:
-                await self._finish(life)
-            if self._clock() - life.started_at > _STEADY_S:
+                life = await self._begin(command, jars)
+            except OSError:  # No disk, no processes: such things pass.
+                self._note_loss("exited")
+            else:
+                try:
+                    await self._live(life)
+                finally:
+                    await self._finish(life)
+            if self._clock() - started_at > _STEADY_S:
                 backoff_s = self._config.restart_backoff_s
             await asyncio.sleep(backoff_s)
             backoff_s = min(max(backoff_s, 0.1) * 2, _BACKOFF_MAX_S)
             self.restarts += 1
 
-    async def _begin(self, java: Java, jars: Jars) -> _Life:
+    async def _begin(self, command: list[str], jars: Jars) -> _Life:
         token = launch.new_token()
         await asyncio.to_thread(self._write_properties, jars, token)
-        heap = launch.heap_bytes(self._config, psutil.virtual_memory().total)
         process = await EngineProcess.start(
-            launch.java_command(java, jars, self._places, heap_bytes=heap),
+            command,
             environment=launch.engine_environment(os.environ, jars),
             directory=self._places.run,
             log=self._places.log / "engine.log",
         )
         self.generation += 1
-        self._life = _Life(self.generation, self._clock(), process)
-        self._token = token
+        self._life = _Life(self.generation, self._clock(), token, process)
         return self._life
 
     def _write_properties(self, jars: Jars, token: str) -> None:
@@ -253,22 +261,21 @@ class EmbeddedEngine(Engine):
             return_when=asyncio.FIRST_COMPLETED,
         )
         if process.port.done() and not process.exited.done():
-            life.channel = self._connect(f"127.0.0.1:{process.port.result()}", self._token)
+            life.channel = self._connect(f"127.0.0.1:{process.port.result()}", life.token)
             life.ready.set()
             self._notify()
             await asyncio.shield(process.exited)
 
     async def _finish(self, life: _Life) -> None:
-        code = (
-            await life.process.end(self._config.stop_grace_s)
-            if not life.process.exited.done()
-            else life.process.exited.result()
-        )
-        self._loss = (self._meaning(code), self._clock())
+        code = await life.process.end(self._config.stop_grace_s)
         life.lost.set()
-        self._notify()
+        self._note_loss(self._meaning(code))
         if life.channel is not None:
             await life.channel.close()
+
+    def _note_loss(self, reason: str) -> None:
+        self._loss = (reason, self._clock())
+        self._notify()
 
     def _meaning(self, code: int) -> str:
         if self._stopping:

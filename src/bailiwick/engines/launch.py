@@ -22,6 +22,7 @@ OUT_OF_MEMORY_EXIT_CODE = 3
 _LOOPBACK = "127.0.0.1"
 _HEAP_BYTES_DEFAULT = 8 << 30
 _ROW_GROUP_BYTES = 16 << 20
+_SHUFFLE_PARTITIONS_MIN = 32
 _UNITS = {"m": 1 << 20, "g": 1 << 30}
 _BESIDE = Path(__file__).parent
 _OPENED_PACKAGES = (
@@ -152,9 +153,12 @@ def _catalog(places: Places, uri: str) -> dict[str, str]:
 def _results(config: EngineConfig, cores: int) -> dict[str, str]:
     """The driver holds a task's whole result at once: partitions are small, so that any total may pass."""
     size = str(config.output_partition_bytes)
-    shuffle = {"spark.sql.shuffle.partitions": str(cores)} if is_local(config.master) else {}
     return {
-        **shuffle,
+        # Many, of which Spark joins the small ones again (below): as few as there are cores would be a little
+        # quicker, but then a sorted result comes in as few partitions, each of them huge.
+        "spark.sql.shuffle.partitions": str(max(_SHUFFLE_PARTITIONS_MIN, 16 * cores)),
+        # Spark's shortcut for few partitions opens a file for each of them.
+        "spark.shuffle.sort.bypassMergeThreshold": "1",
         "spark.driver.maxResultSize": "0",
         "spark.connect.grpc.arrow.maxBatchSize": "3m",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",

@@ -62,7 +62,7 @@ class EngineProcess:
         return cls(process, bounded)
 
     async def end(self, grace_s: float) -> int:
-        """Ask it to stop; after `grace_s`, make it. Returns the exit code."""
+        """Ask it to stop; after `grace_s`, make it. Returns the exit code, also of one that has ended."""
         self._signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(asyncio.shield(self.exited), grace_s)
