@@ -43,6 +43,7 @@ from bailiwick.identity.seals import Seal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
+from bailiwick.queries.affected import AffectedRows
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.system_tables import Node
@@ -64,6 +65,16 @@ class Identity:
     administration: Administration
     admin_password: str | None
     """Drawn just now, on an empty directory; otherwise nobody but its owner knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spark:
+    """What the query service needs of the Spark side."""
+
+    engine: EmbeddedEngine
+    pool: SessionPool
+    catalog: CatalogService
+    affected: AffectedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +167,10 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     catalog = await asyncio.to_thread(
         CatalogService, SqlBackend(database.synchronous, CATALOG), data_dir / "warehouse"
     )
-    engine, pool = await _open_engine(stack, config, data_dir, catalog, metrics, report)
-    queries = await _open_queries(stack, config, data_dir, database, identity, catalog, engine, pool, metrics)
+    affected = AffectedRows()
+    engine, pool = await _open_engine(stack, config, data_dir, catalog, affected, metrics, report)
+    spark = _Spark(engine, pool, catalog, affected)
+    queries = await _open_queries(stack, config, data_dir, database, identity, spark, metrics)
     grpc, http = await _open_doors(stack, config, data_dir, identity, queries, engine, metrics)
     return Gateway(config, engine, pool, catalog, queries, metrics, grpc, http, identity.admin_password)
 
@@ -198,12 +211,14 @@ async def _open_engine(
     config: Config,
     data_dir: Path,
     catalog: CatalogService,
+    affected: AffectedRows,
     metrics: Metrics,
     report: Report,
 ) -> tuple[EmbeddedEngine, SessionPool]:
     holders = Holders()
     credential = new_secret()
-    facade = FacadeServer(catalog, holders, credential.reveal(), observer=_FacadeObserver(metrics))
+    observer = _FacadeObserver(metrics, affected)
+    facade = FacadeServer(catalog, holders, credential.reveal(), observer=observer)
     stack.callback(facade.stop)
     port = await asyncio.to_thread(facade.start)
     engine = EmbeddedEngine(
@@ -233,9 +248,7 @@ async def _open_queries(
     data_dir: Path,
     database: Database,
     identity: Identity,
-    catalog: CatalogService,
-    engine: EmbeddedEngine,
-    pool: SessionPool,
+    spark: _Spark,
     metrics: Metrics,
 ) -> QueryService:
     spool = await asyncio.to_thread(
@@ -245,15 +258,16 @@ async def _open_queries(
     await asyncio.to_thread(spool.clear_leftovers)
     return await stack.enter_async_context(
         QueryService(
-            pool=pool,
-            engine=engine,
+            pool=spark.pool,
+            engine=spark.engine,
             administration=identity.administration,
-            nodes=lambda: [_node(config, engine, pool)],
+            nodes=lambda: [_node(config, spark.engine, spark.pool)],
             store=SqlQueryStore(database),
             spool=spool,
             limits=config.limits,
             results=config.results,
-            catalog_version=lambda: catalog.version,
+            catalog_version=lambda: spark.catalog.version,
+            affected_rows=spark.affected.take,
             metrics=metrics,
         )
     )
@@ -305,14 +319,15 @@ def _made(data_dir: Path) -> Path:
 
 
 class _FacadeObserver:
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, affected: AffectedRows) -> None:
         self._metrics = metrics
+        self._affected = affected
 
     def answered(self, *, route: str, status: int, seconds: float) -> None:
         self._metrics.facade_answered(route=route, status=status, seconds=seconds)
 
     def commit_seen(self, seen: CommitSeen) -> None:
-        _log.info("commit", lease=seen.lease, table=str(seen.table))
+        self._affected.note(seen.lease, seen.summary)
 
 
 def _cores(config: Config) -> int:

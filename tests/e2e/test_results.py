@@ -59,7 +59,8 @@ def test_an_empty_result_has_its_real_schema(gateway: RunningGateway, name: str)
 
 
 def test_commands_that_tell_have_their_schema(gateway: RunningGateway) -> None:
-    for sql in ("SHOW NAMESPACES", "SHOW TABLES IN lake", "EXPLAIN SELECT 1"):
+    rows(gateway, "CREATE NAMESPACE IF NOT EXISTS shapes")
+    for sql in ("SHOW NAMESPACES", "SHOW TABLES IN shapes", "EXPLAIN SELECT 1"):
         announced, table = fetch(gateway, sql)
         assert announced == table.schema
         assert table.num_columns > 0
@@ -114,7 +115,7 @@ def test_another_user_s_ticket_is_refused(gateway: RunningGateway) -> None:
     rows(gateway, "CREATE USER thea PASSWORD 'a long password' ROLES (reader)")
     client, _options, info = signed_in(gateway, "SELECT 'for admin'")
     token = client.authenticate_basic_token("thea", "a long password")
-    with pytest.raises(flight.FlightError, match=r"INVALID_ARGUMENTS|ACCESS_DENIED"):
+    with pytest.raises(pa.ArrowException, match="INVALID_ARGUMENTS"):
         client.do_get(info.endpoints[0].ticket, flight.FlightCallOptions(headers=[token])).read_all()
     client.close()
 

@@ -121,7 +121,17 @@ class QueryService:
         self._sandbox.close()
 
     async def prepare(self, statement: Statement) -> Prepared:
-        """What the statement is. Nothing runs; what may not run is refused here already."""
+        """What the statement is. Nothing runs; what may not run is refused here already.
+
+        A refusal has an id like a query's, under which the log keeps its whole cause.
+        """
+        try:
+            return await self._prepare(statement)
+        except BailiwickError as error:
+            error.query_id = error.query_id or new_query_id()
+            raise
+
+    async def _prepare(self, statement: Statement) -> Prepared:
         self._check(statement)
         command = parse(statement.sql)
         if command is not None:

@@ -1,5 +1,6 @@
 """Small questions that tests ask a running gateway, and waiting for an answer to become true."""
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,7 @@ from bailiwick.testing.gateway import RunningGateway
 
 Value = TypeVar("Value")
 POLL_S = 0.05
+_connections = threading.local()
 
 ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS JOIN range(0, 1000) b"
 """Runs for hours if nobody stops it; shows progress; returns one row."""
@@ -20,9 +22,18 @@ ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS J
 def rows(
     gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None
 ) -> list[tuple[Any, ...]]:
-    with gateway.connect(user, password) as connection, connection.cursor() as cursor:
+    with _connection(gateway, user, password).cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())
+
+
+def _connection(gateway: RunningGateway, user: str, password: str | None) -> Any:
+    """One a thread, a gateway and a user, as signing in is slow on purpose. They end with the process."""
+    known = _connections.__dict__.setdefault("known", {})
+    key = (gateway.grpc_address, gateway.pid, user, password)
+    if key not in known:
+        known[key] = gateway.connect(user, password)
+    return known[key]
 
 
 def value(gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None) -> Any:
