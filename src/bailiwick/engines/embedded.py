@@ -210,7 +210,7 @@ class EmbeddedEngine(Engine):
 
     async def _supervise(self, command: list[str], jars: Jars) -> None:
         backoff_s = self._config.restart_backoff_s
-        while True:
+        while not self._stopping:
             started_at = self._clock()
             try:
                 life = await self._begin(command, jars)
