@@ -67,7 +67,7 @@ class Operation:
             self.abandon()
 
     def abandon(self) -> None:
-        """Nobody reads any more. The stream is read on, to learn when it ends."""
+        """What comes is not wanted any more. The stream is read on, for its end; that is still told."""
         self._is_abandoned = True
         while not self._events.empty():
             self._events.get_nowait()
@@ -78,25 +78,21 @@ class Operation:
             async with aclosing(responses):
                 async for response in responses:
                     event = _event(response)
-                    if event is not None:
-                        await self._tell(event)
+                    if event is not None and not self._is_abandoned:
+                        await self._events.put(event)
             self.is_confirmed = True
-            await self._tell(Completed())
+            await self._events.put(Completed())
         except grpc.aio.AioRpcError as error:
             failure = await self._calls.failure(error, self._sql)
             self.is_confirmed = failure.is_verdict
-            await self._tell(failure.error)
+            await self._events.put(failure.error)
         except (BailiwickError, EngineLost) as error:
-            await self._tell(error)
+            await self._events.put(error)
         except asyncio.CancelledError:
             # Either the session closes, or the channel was closed under the call. A reader must not wait on.
             self.abandon()
             self._events.put_nowait(EngineLost("the session or the channel was closed"))
             raise
-
-    async def _tell(self, event: Event | BailiwickError | EngineLost) -> None:
-        if not self._is_abandoned:
-            await self._events.put(event)
 
     async def _plain(self) -> AsyncGenerator[Any, None]:
         """The server keeps nothing of what it has sent, and forgets the operation at the stream's end."""
