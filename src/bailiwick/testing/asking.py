@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -13,7 +13,6 @@ from bailiwick.testing.gateway import RunningGateway
 
 Value = TypeVar("Value")
 POLL_S = 0.05
-_connections = threading.local()
 
 ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS JOIN range(0, 1000) b"
 """Runs for hours if nobody stops it; shows progress; returns one row."""
@@ -22,18 +21,19 @@ ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS J
 def rows(
     gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None
 ) -> list[tuple[Any, ...]]:
-    with _connection(gateway, user, password).cursor() as cursor:
+    with _connected(gateway, user, password) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())
 
 
-def _connection(gateway: RunningGateway, user: str, password: str | None) -> Any:
-    """One a thread, a gateway and a user, as signing in is slow on purpose. They end with the process."""
-    known = _connections.__dict__.setdefault("known", {})
-    key = (gateway.grpc_address, gateway.pid, user, password)
-    if key not in known:
-        known[key] = gateway.connect(user, password)
-    return known[key]
+@contextmanager
+def _connected(gateway: RunningGateway, user: str, password: str | None) -> Iterator[Any]:
+    """Signing in is slow on purpose, so the main thread keeps its connections; others bring their own."""
+    if threading.current_thread() is threading.main_thread():
+        yield gateway.kept_connection(user, password)
+        return
+    with gateway.connect(user, password) as connection:
+        yield connection
 
 
 def value(gateway: RunningGateway, sql: str, user: str = "admin", password: str | None = None) -> Any:

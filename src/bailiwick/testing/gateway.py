@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class RunningGateway:
     output_path: Path
     grpc_address: str
     http_address: str
+    kept: dict[tuple[str, str | None], Any] = field(default_factory=dict)
 
     @property
     def pid(self) -> int:
@@ -71,6 +72,12 @@ class RunningGateway:
         credentials = {"username": user, "password": self.admin_password if password is None else password}
         return dbapi.connect(self.uri, db_kwargs={**credentials, **(options or {})}, autocommit=True)
 
+    def kept_connection(self, user: str = "admin", password: str | None = None) -> Any:
+        """The same connection each time, closed when the gateway ends."""
+        if (user, password) not in self.kept:
+            self.kept[user, password] = self.connect(user, password)
+        return self.kept[user, password]
+
     def connect_with_token(self, token: str) -> Any:
         from adbc_driver_flightsql import dbapi
 
@@ -101,7 +108,12 @@ def running_gateway(
     process = _start(data_dir, output_path, {**SMALL, **(settings or {})}, arguments)
     try:
         addresses = _wait_ready(process, output_path, ready_s)
-        yield RunningGateway(process, data_dir, output_path, addresses["grpc"], addresses["http"])
+        running = RunningGateway(process, data_dir, output_path, addresses["grpc"], addresses["http"])
+        try:
+            yield running
+        finally:
+            for connection in running.kept.values():
+                connection.close()
     finally:
         _end(process)
 
