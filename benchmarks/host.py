@@ -7,8 +7,10 @@ line in, one line of JSON out: `lease` takes one, `release` gives it back, the e
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -16,7 +18,7 @@ from bailiwick.app import Gateway
 from bailiwick.config import load
 from bailiwick.identity.principal import ADMIN, Principal
 
-OVERRIDES = {
+OVERRIDES: Mapping[str, Mapping[str, Any]] = {
     "server": {"grpc_port": 0, "http_port": 0},
     # A lease that stock clients hold for long must not make the pool warm up another session meanwhile.
     "pool": {"interactive_s": 3600.0},
@@ -26,7 +28,8 @@ OVERRIDES = {
 async def main(data_dir: Path) -> None:
     settings = load(None, overrides=OVERRIDES)
     async with Gateway.open(settings, data_dir) as gateway:
-        say({"grpc": gateway.grpc_address, "password": gateway.admin_password})
+        password = await asyncio.to_thread((data_dir / "admin-password").read_text)
+        say({"grpc": gateway.grpc_address, "password": password.strip()})
         async with AsyncExitStack() as held:
             while line := await asyncio.to_thread(sys.stdin.readline):
                 match line.strip():

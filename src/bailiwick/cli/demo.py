@@ -3,15 +3,16 @@
 import asyncio
 import signal
 import socket
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 import bailiwick
 from bailiwick.cli.failures import UsageProblem, reported
 from bailiwick.cli.settings import read_settings
+from bailiwick.client.errors import QueryFailed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,50 +52,78 @@ def demo(
 
 
 async def _run(settings: "Config", data_dir: Path, *, once: bool) -> None:
-    """Ctrl-C is heard at any time: during the show it ends the show, afterwards the serving."""
+    """The first SIGINT or SIGTERM ends it in good order, wherever it is."""
+    loop, work = asyncio.get_running_loop(), asyncio.current_task()
+    assert work is not None  # noqa: S101 - a coroutine runs in a task
+    asked_to_stop = False
+
+    def stop() -> None:
+        nonlocal asked_to_stop
+        if not asked_to_stop:
+            asked_to_stop = True
+            work.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    with suppress(asyncio.CancelledError):
+        await _demonstrate(settings, data_dir, once=once)
+
+
+async def _demonstrate(settings: "Config", data_dir: Path, *, once: bool) -> None:
     from rich.console import Console
 
     from bailiwick.app import Gateway
     from bailiwick.cli.steps import step
 
     console = Console(highlight=False)
-    interrupted = _interrupted()
+    failure: QueryFailed | None = None
     async with AsyncExitStack() as stack:
-        with step(console, "Starting Spark and warming it up", done="Spark is up and warm"):
-            gateway = await stack.enter_async_context(Gateway.open(settings, data_dir))
-        show = asyncio.create_task(_show(gateway, data_dir, console))
-        await asyncio.wait((show, interrupted), return_when=asyncio.FIRST_COMPLETED)
-        if not show.done():
-            show.cancel()
-            return
-        await show
-        if not once:
-            console.print(f"\n[bold]Serving[/bold] {gateway.grpc_address} until Ctrl-C.")
-            await interrupted
-            console.print("Stopping.")
+        stack.enter_context(await asyncio.to_thread(_log_to_file, settings, data_dir))
+        with step(console, "Starting the gateway", done="The gateway and its Spark are up and warm") as say:
+            gateway = await stack.enter_async_context(Gateway.open(settings, data_dir, say))
+        try:
+            await _show(gateway, data_dir, console)
+        except QueryFailed as error:
+            failure = error
+        else:
+            if not once:
+                await _serve_on(gateway, console)
+    # Only now: it must not disturb the orderly way down.
+    if failure is not None:
+        raise failure
+
+
+async def _serve_on(gateway: "Gateway", console: "Console") -> None:
+    console.print(f"\n[bold]Serving[/bold] {gateway.grpc_address} until Ctrl-C.")
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        console.print("Stopping.")
+        await gateway.drain()
+        raise
 
 
 async def _show(gateway: "Gateway", data_dir: Path, console: "Console") -> None:
     from bailiwick.cli.demo_lake import ensure_lake
-    from bailiwick.cli.demo_show import print_how_to_connect, show_queries
+    from bailiwick.cli.demo_show import Client, print_how_to_connect, show_queries
 
-    await ensure_lake(gateway, data_dir, PIPELINE, console)
-    await show_queries(gateway, console)
-    print_how_to_connect(gateway, data_dir, console)
+    password_path = data_dir / "admin-password"
+    password = (await asyncio.to_thread(password_path.read_text)).strip()
+    async with Client.connected(gateway.grpc_address, password) as client:
+        await ensure_lake(gateway.pool, client, data_dir, PIPELINE, console)
+        await show_queries(client, console)
+    print_how_to_connect(gateway.grpc_address, gateway.http_address, password_path, console)
 
 
-def _interrupted() -> "asyncio.Future[None]":
-    """Done at the first SIGINT or SIGTERM."""
-    loop = asyncio.get_running_loop()
-    interrupted: asyncio.Future[None] = loop.create_future()
+def _log_to_file(settings: "Config", data_dir: Path) -> TextIO:
+    """The screen is for the show: what the gateway has to say goes to a file beside its engine's."""
+    from bailiwick.telemetry import logs
 
-    def hear() -> None:
-        if not interrupted.done():
-            interrupted.set_result(None)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, hear)
-    return interrupted
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (data_dir / "log").mkdir(exist_ok=True, mode=0o700)
+    stream = (data_dir / "log" / "gateway.log").open("a", buffering=1)
+    logs.configure(settings.logging, stream=stream)
+    return stream
 
 
 def _free(port: int) -> int:

@@ -5,17 +5,15 @@ import importlib.util
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 
-from bailiwick.cli.demo_show import ask
+from bailiwick.cli.demo_show import Client
 from bailiwick.cli.steps import step
+from bailiwick.engines.sessions import SessionPool
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.testing.stock_spark import EngineDoor
-
-if TYPE_CHECKING:
-    from bailiwick.app import Gateway
 
 LAST_MADE = "revenue_by_country"
 """The pipeline makes it last: where it is, all is."""
@@ -23,14 +21,16 @@ LAST_MADE = "revenue_by_country"
 Value = TypeVar("Value")
 
 
-async def ensure_lake(gateway: "Gateway", data_dir: Path, pipeline: Path, console: Console) -> None:
+async def ensure_lake(
+    pool: SessionPool, client: Client, data_dir: Path, pipeline: Path, console: Console
+) -> None:
     """Make the lake unless it is there."""
-    if await _is_there(gateway):
+    if await _is_there(client):
         console.print("[green]✓[/green] The lake is there from last time")
         return
     principal = Principal("admin", frozenset({ADMIN}))
     with step(console, "Making a lake with PySpark", done="The lake is made") as say:
-        async with gateway.pool.lease(principal) as lease:
+        async with pool.lease(principal) as lease:
             door = await asyncio.to_thread(EngineDoor.of, data_dir)
 
             def make() -> None:
@@ -43,11 +43,11 @@ async def ensure_lake(gateway: "Gateway", data_dir: Path, pipeline: Path, consol
             await _in_thread(make)
 
 
-async def _is_there(gateway: "Gateway") -> bool:
-    namespaces = await ask(gateway, "SHOW NAMESPACES IN lake LIKE 'shop'")
+async def _is_there(client: Client) -> bool:
+    namespaces = await client.ask("SHOW NAMESPACES IN lake LIKE 'shop'")
     if not namespaces.num_rows:
         return False
-    views = await ask(gateway, "SHOW VIEWS IN lake.shop")
+    views = await client.ask("SHOW VIEWS IN lake.shop")
     return LAST_MADE in views.column("viewName").to_pylist()
 
 

@@ -3,9 +3,11 @@
 import asyncio
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -14,9 +16,8 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 
 from bailiwick.cli.table import draw_answer
-
-if TYPE_CHECKING:
-    from bailiwick.app import Gateway
+from bailiwick.client.errors import QueryFailed
+from bailiwick.errors import Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +52,60 @@ GROUP BY ALL ORDER BY revenue DESC LIMIT 5""",
     ),
     Question(
         "And what has the gateway just done?",
-        """SELECT id, door, state, rows, round(finished_at - started_at, 3) AS seconds
+        """SELECT query_id, door, state, rows, round(elapsed_ms) AS elapsed_ms
 FROM system.runtime.queries ORDER BY created_at DESC LIMIT 5""",
     ),
 )
 FETCH = "SELECT * FROM shop.order_lines"
 
 
-async def ask(gateway: "Gateway", sql: str) -> pa.Table:
-    """The whole answer. The client blocks, and the gateway lives on this loop: so it gets a thread."""
-    return await asyncio.to_thread(_ask, gateway.grpc_address, gateway.admin_password, sql)
+class Client:
+    """ADBC, as `admin`. The driver blocks, and the gateway lives on this loop: so each call gets a thread."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    @asynccontextmanager
+    async def connected(cls, address: str, password: str) -> AsyncIterator["Client"]:
+        from adbc_driver_flightsql import dbapi
+
+        credentials = {"username": "admin", "password": password}
+        connection = await asyncio.to_thread(dbapi.connect, f"grpc://{address}", credentials, autocommit=True)
+        try:
+            yield cls(connection)
+        finally:
+            await asyncio.to_thread(connection.close)
+
+    async def ask(self, sql: str) -> pa.Table:
+        """The whole answer."""
+        return await asyncio.to_thread(self._ask, sql)
+
+    def _ask(self, sql: str) -> pa.Table:
+        from adbc_driver_flightsql import dbapi
+
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(sql)
+                return cursor.fetch_arrow_table()
+        except dbapi.Error as error:
+            raise QueryFailed(Code.EXECUTION_FAILED, str(error)) from error
 
 
-async def show_queries(gateway: "Gateway", console: Console) -> None:
+async def show_queries(client: Client, console: Console) -> None:
     for question in QUESTIONS:
         console.print()
         console.print(Rule(escape(question.title), align="left", style="cyan"))
-        console.print(Syntax(question.sql, "sql", background_color="default", word_wrap=True))
+        _print_code(console, question.sql, "sql")
         started = time.monotonic()
-        answer = await ask(gateway, question.sql)
+        answer = await client.ask(question.sql)
         took_s = time.monotonic() - started
         draw_answer(sys.stdout, answer)
-        console.print(f"[dim]{answer.num_rows} rows in {took_s:.2f} s[/dim]")
+        console.print(f"[dim]{_counted(answer.num_rows)} in {took_s:.2f} s[/dim]")
     console.print()
     console.print(Rule("And all of the order lines, as Arrow", align="left", style="cyan"))
     started = time.monotonic()
-    answer = await ask(gateway, FETCH)
+    answer = await client.ask(FETCH)
     took_s = time.monotonic() - started
     speed = answer.num_rows / took_s
     console.print(
@@ -84,9 +113,9 @@ async def show_queries(gateway: "Gateway", console: Console) -> None:
     )
 
 
-def print_how_to_connect(gateway: "Gateway", data_dir: Path, console: Console) -> None:
-    host, _, port = gateway.grpc_address.rpartition(":")
-    password = data_dir / "admin-password"
+def print_how_to_connect(grpc_address: str, http_address: str, password: Path, console: Console) -> None:
+    """`password` is the file that holds it."""
+    host, _, port = grpc_address.rpartition(":")
     adbc = f'''from pathlib import Path
 from adbc_driver_flightsql import dbapi
 
@@ -102,24 +131,19 @@ with dbapi.connect("grpc://{host}:{port}", credentials, autocommit=True) as conn
     console.print()
     console.print(Rule("Connect", align="left", style="green"))
     console.print("[bold]Python[/bold] (ADBC, pandas, polars)")
-    console.print(Syntax(adbc, "python", background_color="default"))
+    _print_code(console, adbc, "python")
     console.print("[bold]Shell[/bold]")
-    console.print(Syntax(shell, "bash", background_color="default"))
+    _print_code(console, shell, "bash")
     console.print(f"[bold]JDBC[/bold] (DBeaver and others; the password is in {escape(str(password))})")
     console.print(f"  {escape(jdbc)}", soft_wrap=True)
     console.print("[bold]Health and metrics[/bold]")
-    console.print(
-        f"  http://{gateway.http_address}/readyz, http://{gateway.http_address}/metrics", soft_wrap=True
-    )
+    console.print(f"  http://{http_address}/readyz, http://{http_address}/metrics", soft_wrap=True)
 
 
-def _ask(address: str, password: str, sql: str) -> pa.Table:
-    from adbc_driver_flightsql import dbapi
+def _print_code(console: Console, code: str, language: str) -> None:
+    """In colours, and never cut or broken by us: one may want to copy it."""
+    console.print(Syntax("", language, background_color="default").highlight(code), end="", soft_wrap=True)
 
-    credentials = {"username": "admin", "password": password}
-    with (
-        dbapi.connect(f"grpc://{address}", credentials, autocommit=True) as connection,
-        connection.cursor() as cursor,
-    ):
-        cursor.execute(sql)
-        return cursor.fetch_arrow_table()
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -16,8 +16,10 @@ Say = Callable[[str], None]
 def step(console: Console, doing: str, *, done: str) -> Iterator[Say]:
     """Show `doing` until the block ends, then `done` and the time. One that fails leaves only its error."""
     started = time.monotonic()
+    if not console.is_terminal:
+        console.print(f"  {escape(doing)}")
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         shown = progress.add_task(escape(doing), total=None)
         yield lambda text: progress.update(shown, description=f"{escape(doing)}: {escape(text)}")
     console.print(f"[green]✓[/green] {escape(done)} [dim]({time.monotonic() - started:.1f} s)[/dim]")
