@@ -221,6 +221,9 @@ class EmbeddedEngine(Engine):
                     await self._live(life)
                 finally:
                     await self._finish(life)
+            if self._stopping:
+                # Not left to cancellation alone: a closing gRPC channel may swallow it, and we would start again.
+                return
             if self._clock() - started_at > _STEADY_S:
                 backoff_s = self._config.restart_backoff_s
             await asyncio.sleep(backoff_s)

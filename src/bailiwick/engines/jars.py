@@ -59,7 +59,7 @@ def ensure_jars(java: Java, *, report: Report = lambda _line: None, cache: Path 
     cache = cache_directory() if cache is None else cache
     cache.mkdir(parents=True, exist_ok=True)
     artifacts = pinned()
-    with _only_process(cache / "lock"):
+    with only_process(cache / "lock"):
         iceberg = fetch(artifacts["iceberg"], cache / "jars", java, report)
         guard = _ensure_guard(artifacts["ecj"], iceberg, cache, java, report)
     return Jars(pyspark_jars(), iceberg, guard)
@@ -215,7 +215,7 @@ def _run(java: Java, arguments: list[str], timeout_s: float, failure: str) -> No
 
 
 @contextmanager
-def _only_process(path: Path) -> Iterator[None]:
+def only_process(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,0 +1,108 @@
+"""The command, the properties and the environment of an engine, without starting one."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from bailiwick.engines import launch
+from bailiwick.engines.config import EngineConfig
+from bailiwick.engines.jars import Jars
+from bailiwick.engines.java import Java
+
+GB = 1 << 30
+JARS = Jars(Path("/p/pyspark/jars"), Path("/c/iceberg.jar"), Path("/c/guard.jar"))
+JAVA = Java(Path("/j/bin/java"), "17.0.15")
+
+
+def places(config: EngineConfig | None = None) -> launch.Places:
+    return launch.Places.under(Path("/data"), config or EngineConfig())
+
+
+def properties(config: EngineConfig | None = None) -> dict[str, str]:
+    config = config or EngineConfig()
+    return launch.engine_properties(
+        config, places(config), JARS, token="very-secret", catalog_uri="http://127.0.0.1:1/iceberg", cores=2
+    )
+
+
+def test_no_secret_stands_in_the_command() -> None:
+    command = launch.java_command(JAVA, JARS, places(), heap_bytes=GB)
+    assert not any("secret" in argument or "token" in argument for argument in command)
+    assert "--properties-file" in command
+
+
+def test_the_engine_gets_the_environment_it_needs_and_nothing_else() -> None:
+    environment = launch.engine_environment(
+        {"PATH": "/bin", "BAILIWICK_PASSWORD": "x", "SPARK_HOME": "/y"}, JARS
+    )
+    assert environment == {"PATH": "/bin", "SPARK_HOME": "/p/pyspark", "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def test_an_engine_listens_on_loopback_only_and_asks_for_its_token() -> None:
+    made = properties()
+    assert made["spark.driver.host"] == made["spark.driver.bindAddress"] == "127.0.0.1"
+    assert made["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert made["spark.ui.enabled"] == "false"
+    assert made["spark.connect.authenticate.token"] == "very-secret"
+    assert made["spark.authenticate"] == "true"
+
+
+def test_what_would_weaken_others_is_off() -> None:
+    made = properties()
+    assert made["spark.sql.variable.substitute"] == "false"
+    assert made["spark.sql.runSQLOnFiles"] == "false"
+    assert made["spark.connect.session.planCache.maxSize"] == "0"
+    assert made["spark.sql.catalog.lake.cache-enabled"] == "false"
+
+
+def test_executors_elsewhere_get_the_jars() -> None:
+    made = properties(EngineConfig(master="spark://host:7077"))
+    assert made["spark.jars"] == "file:///c/iceberg.jar,file:///c/guard.jar"
+    assert "spark.jars" not in properties()
+
+
+@pytest.mark.parametrize(
+    ("memory", "machine_bytes", "expected"),
+    [(None, 64 * GB, 8 * GB), (None, 6 * GB, 3 * GB), ("2g", 64 * GB, 2 * GB), ("512m", 64 * GB, GB // 2)],
+)
+def test_the_heap_is_what_was_asked_for_or_at_most_half_the_machine(
+    memory: str | None, machine_bytes: int, expected: int
+) -> None:
+    assert launch.heap_bytes(EngineConfig(memory=memory), machine_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[3]", 3), ("local[3, 2]", 3), ("local[*]", 8), ("spark://h:7077", 8)],
+)
+def test_the_cores_of_a_master(master: str, cores: int) -> None:
+    assert launch.local_cores(master, available=8) == cores
+
+
+@pytest.mark.parametrize(
+    ("master", "is_local"),
+    [("local", True), ("local[*]", True), ("local-cluster[1,1,1]", False), ("yarn", False)],
+)
+def test_which_masters_are_local(master: str, is_local: bool) -> None:
+    assert launch.is_local(master) is is_local
+
+
+def test_properties_survive_javas_own_rules() -> None:
+    text = launch.properties_text({"a b": " x\\y\nz", "c:d": "#e=f"})
+    assert text == "a\\ b=\\ x\\\\y\\nz\nc\\:d=#e=f\n"
+
+
+def test_a_private_file_is_readable_by_us_alone_and_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    launch.write_private(path, "one")
+    launch.write_private(path, "two")
+    assert path.read_text() == "two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
+
+
+def test_spill_can_be_put_on_another_disk() -> None:
+    config = EngineConfig(spill_dir=Path("/fast"))
+    assert properties(config)["spark.local.dir"] == "/fast"
+    assert properties()["spark.local.dir"] == "/data/spill"
