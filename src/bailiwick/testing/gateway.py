@@ -19,10 +19,10 @@ from typing import Any
 import psutil
 
 READY = re.compile(r"^ready grpc=(?P<grpc>\S+) http=(?P<http>\S+)$", re.MULTILINE)
-READY_S = 180.0
+READY_S = 240.0
 STOP_S = 40.0
 POLL_S = 0.05
-SMALL: Mapping[str, str] = {"BAILIWICK__ENGINE__MEMORY": "2g"}
+SMALL: Mapping[str, str] = {"BAILIWICK__ENGINE__MEMORY": "2g", "BAILIWICK__ENGINE__START_TIMEOUT_S": "240"}
 """Settings for a machine that tests share with others."""
 
 
