@@ -2,15 +2,22 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 
 import psutil
 import pytest
 
-from bailiwick.testing.asking import ENDLESS, failure, in_background, rows, running_queries, value, wait_until
+from bailiwick.testing.asking import (
+    ENDLESS,
+    failure,
+    in_background,
+    rows,
+    running_queries,
+    start_client,
+    value,
+    wait_until,
+)
 from bailiwick.testing.gateway import RunningGateway
 
 pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(300)]
@@ -19,13 +26,6 @@ WIDE = (
     "SELECT id, sha2(cast(id AS STRING), 512) AS a, sha2(cast(-id AS STRING), 512) AS b "
     "FROM range(0, 1000000, 1, 64)"
 )
-CLIENT = """
-import sys
-from adbc_driver_flightsql import dbapi
-uri, password, sql = sys.argv[1:]
-connection = dbapi.connect(uri, db_kwargs={"username": "admin", "password": password}, autocommit=True)
-connection.cursor().execute(sql)
-"""
 MEGABYTE = 1 << 20
 
 
@@ -51,7 +51,7 @@ def test_ten_clients_that_stop_reading_do_not_keep_an_eleventh_waiting(gateway: 
 
 
 def test_a_killed_client_stops_spark_within_two_seconds(gateway: RunningGateway) -> None:
-    client = subprocess.Popen([sys.executable, "-c", CLIENT, gateway.uri, gateway.admin_password, ENDLESS])
+    client = start_client(gateway, ENDLESS)
     try:
         wait_until("running", lambda: running_queries(gateway, "CROSS JOIN"))
         client.kill()
@@ -70,7 +70,7 @@ def test_a_killed_client_of_a_change_leaves_no_late_commit(gateway: RunningGatew
     rows(gateway, "CREATE NAMESPACE IF NOT EXISTS late")
     rows(gateway, "CREATE OR REPLACE TABLE late.target (n BIGINT) USING iceberg")
     slow = f"INSERT INTO late.target {ENDLESS}"
-    client = subprocess.Popen([sys.executable, "-c", CLIENT, gateway.uri, gateway.admin_password, slow])
+    client = start_client(gateway, slow)
     try:
         wait_until("running", lambda: running_queries(gateway, "INSERT INTO late"))
     finally:

@@ -11,7 +11,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bailiwick.testing.asking import ENDLESS, failure, in_background, rows, running_queries, value, wait_until
+from bailiwick.testing.asking import (
+    ENDLESS,
+    failure,
+    in_background,
+    rows,
+    running_queries,
+    start_client,
+    value,
+    wait_until,
+)
 from bailiwick.testing.gateway import RunningGateway, command, running_gateway
 
 pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(300)]
@@ -39,7 +48,7 @@ def test_a_second_gateway_on_the_same_directory_refuses_to_start(gateway: Runnin
         check=False,
     )
     assert second.returncode != 0
-    assert "another gateway" in second.stderr
+    assert f"in use by process {gateway.pid}" in second.stderr
     assert value(gateway, "SELECT 1") == 1
 
 
@@ -74,10 +83,13 @@ def test_a_killed_gateway_takes_its_engine_along_and_leaves_nothing_running(
         rows(gateway, "CREATE NAMESPACE kept")
         rows(gateway, "CREATE TABLE kept.t AS SELECT 1 AS a")
         engine = gateway.engine_pid
-        with in_background(lambda: failure(gateway, f"INSERT INTO kept.t {ENDLESS}")) as doomed:
+        client = start_client(gateway, f"INSERT INTO kept.t {ENDLESS}")
+        try:
             wait_until("running", lambda: running_queries(gateway, "CROSS JOIN"))
             os.kill(gateway.pid, signal.SIGKILL)
-            doomed.result(timeout=30)
+        finally:
+            client.kill()
+            client.wait()
         wait_until("the engine gone", lambda: not psutil.pid_exists(engine), 10)
     with running_gateway(data_dir, settings=SETTINGS) as again:
         assert value(again, "SELECT a FROM kept.t") == 1

@@ -1,5 +1,7 @@
 """Small questions that tests ask a running gateway, and waiting for an answer to become true."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +15,13 @@ from bailiwick.testing.gateway import RunningGateway
 
 Value = TypeVar("Value")
 POLL_S = 0.05
+_CLIENT = """
+import sys
+from adbc_driver_flightsql import dbapi
+uri, password, sql = sys.argv[1:]
+connection = dbapi.connect(uri, db_kwargs={"username": "admin", "password": password}, autocommit=True)
+connection.cursor().execute(sql)
+"""
 
 ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 8) a CROSS JOIN range(0, 1000) b"
 """Runs for hours if nobody stops it; shows progress; returns one row."""
@@ -67,6 +76,12 @@ def running_queries(gateway: RunningGateway, containing: str) -> list[str]:
     """Ids of the running queries whose text contains these words."""
     sql = "SELECT query_id, sql FROM system.runtime.queries WHERE state = 'running'"
     return [query_id for query_id, text in rows(gateway, sql) if containing in text]
+
+
+def start_client(gateway: RunningGateway, sql: str) -> subprocess.Popen[bytes]:
+    """A client in a process of its own, that can be killed while its query runs."""
+    arguments = [sys.executable, "-c", _CLIENT, gateway.uri, gateway.admin_password, sql]
+    return subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
 
 
 @contextmanager
