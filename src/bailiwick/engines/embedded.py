@@ -210,7 +210,7 @@ class EmbeddedEngine(Engine):
 
     async def _supervise(self, command: list[str], jars: Jars) -> None:
         backoff_s = self._config.restart_backoff_s
-        while not self._stopping:
+        while True:
             started_at = self._clock()
             try:
                 life = await self._begin(command, jars)
@@ -222,7 +222,7 @@ class EmbeddedEngine(Engine):
                 finally:
                     await self._finish(life)
             if self._stopping:
-                # Not left to cancellation alone: a closing gRPC channel may swallow it, and we would start again.
+                # Not left to cancellation alone: a closing gRPC channel may swallow it, and this would go on.
                 return
             if self._clock() - started_at > _STEADY_S:
                 backoff_s = self._config.restart_backoff_s
