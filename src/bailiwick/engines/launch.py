@@ -20,6 +20,7 @@ OUT_OF_MEMORY_EXIT_CODE = 3
 """What Java exits with under `-XX:+ExitOnOutOfMemoryError`."""
 
 _LOOPBACK = "127.0.0.1"
+_SPARE_THREADS = 4
 _HEAP_BYTES_DEFAULT = 8 << 30
 _ROW_GROUP_BYTES = 16 << 20
 _SHUFFLE_PARTITIONS_MIN = 32
@@ -92,7 +93,7 @@ def engine_properties(
 ) -> dict[str, str]:
     """Spark's configuration. What a session could use to weaken another is static here."""
     return {
-        "spark.master": config.master,
+        **_threads(config.master, cores),
         "spark.app.name": "bailiwick",
         **_connect(token),
         **_network(config, jars),
@@ -105,6 +106,21 @@ def engine_properties(
         "spark.sql.autoBroadcastJoinThreshold": str(config.broadcast_threshold_bytes),
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": (_BESIDE / "fair-scheduler.xml").as_uri(),
+    }
+
+
+def _threads(master: str, cores: int) -> dict[str, str]:
+    """More threads for tasks than cores, where they are ours to count.
+
+    Spark takes no thread away from a task, and where each of several queries has one task at most, the query
+    whose stage has the lower number gets every thread that becomes free. With a thread more than there are
+    long queries (`long_running_max`) a short one always finds its turn.
+    """
+    if not is_local(master) or "," in master:
+        return {"spark.master": master}
+    return {
+        "spark.master": f"local[{cores + _SPARE_THREADS}]",
+        "spark.default.parallelism": str(cores),
     }
 
 
@@ -144,6 +160,8 @@ def _catalog(places: Places, uri: str) -> dict[str, str]:
         f"spark.sql.catalog.{CATALOG}.cache-enabled": "false",
         "spark.bailiwick.catalog.uri": uri,
         "spark.bailiwick.catalog.credential-file": str(places.credential),
+        "spark.bailiwick.catalog.rest.client.connection-timeout-ms": "5000",
+        "spark.bailiwick.catalog.rest.client.socket-timeout-ms": "60000",
         # A row group is the least that a task can read, so the least that a partition of a result can be.
         "spark.bailiwick.catalog.table-default.write.parquet.row-group-size-bytes": str(_ROW_GROUP_BYTES),
         "spark.sql.catalogImplementation": "in-memory",

@@ -81,13 +81,15 @@ class SessionPool:
         *,
         clock: Clock = monotonic,
         warmup: Warmup | None = None,
+        holders: Holders | None = None,
     ) -> None:
         self._engine = engine
         self._config = config
         self._clock = clock
         self._warmup = warmup or Warmup()
         self._admission = Admission(_limits(config, cores))
-        self._holders = Holders()
+        # The catalog may have been handed them before there was an engine to pool sessions of.
+        self._holders = holders or Holders()
         self._stock = Stock(engine, config, clock, prepare=self._warm_up, on_change=self._note_change)
         self._requests: dict[LeaseId, _Request] = {}
         self._sessionless: deque[_Request] = deque()

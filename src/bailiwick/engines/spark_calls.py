@@ -34,6 +34,10 @@ _LOST: Final = frozenset(
 )
 """What a broken way looks like. Spark uses some of these too, but never without an ErrorInfo."""
 
+_STRANGERS: Final = ("INVALID_HANDLE", "INVALID_CURSOR")
+"""Spark knows the session or the operation no more, or not how to go on with its stream: another life of the
+engine, or a break that cannot be mended. It says nothing about what the operation does or did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -79,6 +83,8 @@ class SparkCalls:
         if info is None:
             return Failure(_unexplained(error), is_verdict=False)
         outermost = SparkFailure.from_error_info(error.details() or "", dict(info.metadata))
+        if (outermost.error_class or "").startswith(_STRANGERS):
+            return Failure(EngineLost(outermost.message), is_verdict=False)
         chain = await self._error_chain(info.metadata.get("errorId"))
         return Failure(classify(_explained(outermost, chain, sql)), is_verdict=True)
 
@@ -167,6 +173,6 @@ def _position(error: Any, sql: str) -> tuple[int | None, int | None]:
 
 
 def _line_and_column(sql: str, start_index: int) -> tuple[int, int]:
-    """Java counts UTF-16 units, people count characters; both counts here start at 1."""
-    before = sql.encode("utf-16-le")[: 2 * start_index].decode("utf-16-le", "ignore")
-    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    """Both counted from 1. Spark's parser counts characters as Python does, not UTF-16 units as Java does."""
+    before = sql[:start_index]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -113,7 +113,7 @@ class Stock:
             is_fit = session.is_settled
         except (BailiwickError, EngineLost, TimeoutError) as error:
             self._retry_at = self._clock() + RETRY_PAUSE_S
-            _log.warning("a session could not be prepared", error=str(error))
+            _log.warning("a session could not be prepared", error=f"{type(error).__name__}: {error}")
         finally:
             self._opening -= 1
             if session is not None and not is_fit:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bailiwick.engines.engine import EngineSession
+from bailiwick.engines.launch import CATALOG
 from bailiwick.errors import BailiwickError
 from bailiwick.identity.principal import READER, Principal
 from bailiwick.ids import LeaseId, new_operation_id
@@ -39,6 +40,8 @@ class Warmup:
 
     extra_statements: tuple[str, ...] = ()
     rounds: int = 2
+    catalog: str = CATALOG
+    """Made current first: most queries want it so, and then find it so."""
     statement_timeout_s: float = 60.0
 
     async def run(
@@ -49,6 +52,7 @@ class Warmup:
         A statement that fails is passed over: it says nothing about the session. Raises EngineLost or
         TimeoutError if the session is of no use.
         """
+        await session.use(self.catalog, (), lease=lease)
         for sql in self._statements():
             if is_awaited():
                 return
