@@ -13,7 +13,7 @@ import pytest_asyncio
 from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.description import Description
 from bailiwick.engines.engine import EngineSession
-from bailiwick.errors import BailiwickError
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.names import TableName
 from bailiwick.testing.engine import RunningEngine, running_engine
 
@@ -77,6 +77,23 @@ async def test_a_statement_that_makes_no_sense_is_sparks_own_error(
     with pytest.raises(BailiwickError) as refused:
         await described(running, session, case["sql"])
     assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param("SELECT " + "(" * 20_000 + "1" + ")" * 20_000, id="brackets"),
+        pytest.param("SELECT " + "+".join(["1"] * 20_000), id="a long sum"),
+        pytest.param("SELECT " + "- " * 10_000 + "1", id="signs"),
+    ],
+)
+async def test_a_statement_that_is_too_deep_is_told_so_and_the_engine_lives(
+    running: RunningEngine, session: EngineSession, sql: str
+) -> None:
+    with pytest.raises(BailiwickError) as refused:
+        await described(running, session, sql)
+    assert refused.value.code == Code.RESOURCE_EXHAUSTED
+    assert session.is_settled
 
 
 async def test_describing_changed_nothing(running: RunningEngine, session: EngineSession) -> None:

@@ -107,13 +107,16 @@ final class Analysed {
     LogicalPlan outside = parsed.transformAllExpressionsWithSubqueries(
         new Replacement<Expression, PosParameter>(PosParameter.class, found -> new Placeholder(found.pos())));
     // The expressions of a WITH are in no child of it.
-    return outside.transformDownWithSubqueries(new Replacement<LogicalPlan, UnresolvedWith>(UnresolvedWith.class, with -> {
-      List<Tuple3<String, SubqueryAlias, scala.Option<Object>>> ctes = new ArrayList<>();
-      for (var cte : CollectionConverters.asJava(with.cteRelations())) {
-        ctes.add(new Tuple3<>(cte._1(), (SubqueryAlias) withPlaceholders(cte._2()), cte._3()));
-      }
-      return with.copy(with.child(), Describe.seq(ctes), with.allowRecursion());
-    }));
+    return outside.transformDownWithSubqueries(
+        new Replacement<LogicalPlan, UnresolvedWith>(UnresolvedWith.class, Analysed::withPlaceholdersInside));
+  }
+
+  private static LogicalPlan withPlaceholdersInside(UnresolvedWith with) {
+    List<Tuple3<String, SubqueryAlias, scala.Option<Object>>> ctes = new ArrayList<>();
+    for (var cte : CollectionConverters.asJava(with.cteRelations())) {
+      ctes.add(new Tuple3<>(cte._1(), (SubqueryAlias) withPlaceholders(cte._2()), cte._3()));
+    }
+    return with.copy(with.child(), Describe.seq(ctes), with.allowRecursion());
   }
 
   /** Replaces the nodes of one class, keeps the others. */

@@ -35,6 +35,7 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class Describe implements RelationPlugin {
   private static final String TYPE = "type.googleapis.com/bailiwick.Describe";
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int DEPTH_MAX = 200;
 
   @Override
   public Optional<LogicalPlan> transform(byte[] relation, SparkConnectPlanner planner) {
@@ -44,10 +45,30 @@ public final class Describe implements RelationPlugin {
         return Optional.empty();
       }
       String sql = JSON.readTree(request.getValue().toByteArray()).required("sql").textValue();
+      if (depth(sql) > DEPTH_MAX) {
+        throw tooComplex();
+      }
       return Optional.of(row(describe(planner.session(), sql).toString()));
     } catch (IOException | AnalysisException error) {
       throw unchecked(error);
+    } catch (StackOverflowError error) {
+      throw unchecked(tooComplex()); // Else Spark takes it for its own death and the call ends without a word.
     }
+  }
+
+  /** How deep brackets stand in one another. Spark's parser takes time and memory far beyond that in proportion. */
+  private static int depth(String sql) {
+    int depth = 0;
+    int deepest = 0;
+    for (int i = 0; i < sql.length(); i++) {
+      depth += sql.charAt(i) == '(' ? 1 : sql.charAt(i) == ')' ? -1 : 0;
+      deepest = Math.max(deepest, depth);
+    }
+    return deepest;
+  }
+
+  private static AnalysisException tooComplex() {
+    return new AnalysisException("FAILED_TO_PARSE_TOO_COMPLEX", scala.collection.immutable.Map$.MODULE$.empty());
   }
 
   private static ObjectNode describe(SparkSession session, String sql) throws IOException, AnalysisException {
@@ -101,8 +122,9 @@ public final class Describe implements RelationPlugin {
     } else {
       int first = Kinds.TARGET_FIRST.contains(change.getClass()) ? 1 : 0;
       for (int i = first; i < change.productArity(); i++) {
-        if (change.productElement(i) instanceof LogicalPlan part && new Parsed(part, catalogs).kind().equals(Kinds.READ)) {
-          queries.add(part);
+        Object part = change.productElement(i);
+        if (part instanceof LogicalPlan plan && new Parsed(plan, catalogs).kind().equals(Kinds.READ)) {
+          queries.add(plan);
         }
       }
     }

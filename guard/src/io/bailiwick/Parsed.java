@@ -99,7 +99,8 @@ final class Parsed {
     } else if (part instanceof scala.collection.Iterable<?> several) {
       CollectionConverters.asJava(several).forEach(each -> visit(each, ctes, target));
     } else if (part instanceof scala.Option || part instanceof scala.Tuple2 || part instanceof Tuple3) {
-      CollectionConverters.asJava(((Product) part).productIterator()).forEachRemaining(each -> visit(each, ctes, target));
+      var parts = CollectionConverters.asJava(((Product) part).productIterator());
+      parts.forEachRemaining(each -> visit(each, ctes, target));
     }
   }
 

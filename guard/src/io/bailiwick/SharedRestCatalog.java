@@ -35,8 +35,9 @@ public final class SharedRestCatalog extends SparkCatalog {
     RESTSessionCatalog rest = shared(spark);
     String id = UUID.randomUUID().toString();
     String handle = options.getOrDefault("token", "");
+    ClassLoader loader = SharedRestCatalog.class.getClassLoader();
     Class<?>[] faces = {Catalog.class, SupportsNamespaces.class, ViewCatalog.class};
-    return (Catalog) Proxy.newProxyInstance(SharedRestCatalog.class.getClassLoader(), faces, (proxy, method, arguments) -> {
+    return (Catalog) Proxy.newProxyInstance(loader, faces, (proxy, method, arguments) -> {
       // Made anew for each call: what is loaded now belongs to the lease that loads it, and sends that lease for ever.
       // The lease is part of the id because Iceberg keeps one catalog per id for ten minutes, its headers with it.
       String lease = LeaseAuth.lease(spark);
