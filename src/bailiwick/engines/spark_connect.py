@@ -24,13 +24,17 @@ from bailiwick.ids import LeaseId, OperationId, new_operation_id, new_session_id
 
 CONNECT_TIMEOUT_S: Final = 10.0
 CALL_TIMEOUT_S: Final = 10.0
+USE_TIMEOUT_S: Final = 60.0
+"""The first use of a catalog loads it, and a fresh Java takes its time."""
 CLOSE_TIMEOUT_S: Final = 5.0
 INTERRUPT_EVERY_S: Final = 0.25
 DESCRIBE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Describe"
 
 _OTHER_CATALOG: Final = "spark_catalog"
 _OPTIONS: Final = (
-    ("grpc.keepalive_time_ms", 10_000),
+    # Spark's server bears a ping every five minutes; after a few more it hangs up on every session of the
+    # channel (`too_many_pings`). So pings find a dead wire only; a hanging engine is noticed from above.
+    ("grpc.keepalive_time_ms", 330_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     # One row of a table may be large, and Spark never splits a row.
     ("grpc.max_receive_message_length", 512 << 20),
@@ -191,11 +195,11 @@ class SparkConnectSession(EngineSession):
 
     async def _finish(self, plan: proto.Plan, lease: LeaseId | None) -> None:
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
+            async with asyncio.timeout(USE_TIMEOUT_S):
                 async for _ in self._run(plan, operation=new_operation_id(), lease=lease):
                     pass
         except TimeoutError:
-            raise EngineLost(f"no answer within {CALL_TIMEOUT_S:g} s") from None
+            raise EngineLost(f"no answer within {USE_TIMEOUT_S:g} s") from None
 
     async def _interrupt_all(self, timeout_s: float) -> None:
         request = proto.InterruptRequest(interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_ALL)
