@@ -13,7 +13,7 @@ import pytest
 from bailiwick.testing.asking import failure, rows, value, wait_until
 from bailiwick.testing.gateway import RunningGateway, running_gateway
 
-pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(900)]
 
 GIGABYTE = 1 << 30
 COLUMNS = 24
@@ -42,7 +42,11 @@ def watching_memory(*pids: int) -> Iterator[list[int]]:
 def test_a_scan_of_4_gb_passes_a_2_gb_engine_whole_and_with_flat_memory(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    settings = {"BAILIWICK__ENGINE__MEMORY": "2g", "BAILIWICK__LIMITS__RESULT_BYTES_MAX": "0"}
+    settings = {
+        "BAILIWICK__ENGINE__MEMORY": "2g",
+        "BAILIWICK__LIMITS__RESULT_BYTES_MAX": "0",
+        "BAILIWICK__LIMITS__TIMEOUT_S": "1200",
+    }
     with running_gateway(tmp_path_factory.mktemp("large") / "data", settings=settings) as gateway:
         columns = ", ".join(f"xxhash64(id, {n}) AS c{n}" for n in range(COLUMNS))
         rows(gateway, "CREATE NAMESPACE big")

@@ -15,11 +15,17 @@ def too_many_columns(columns: int, limit: int) -> BailiwickError:
 
 
 def too_many_rows(limit: int) -> BailiwickError:
-    return _over_limit(f"The result has more than the {limit} rows allowed.", "result_rows_max")
+    return _over_limit(
+        f"The result has more than {limit} rows, the limit `result_rows_max`. Add a LIMIT.", "result_rows_max"
+    )
 
 
 def too_many_bytes(limit_bytes: int) -> BailiwickError:
-    return _over_limit(f"The result has more than the {limit_bytes} bytes allowed.", "result_bytes_max")
+    return _over_limit(
+        f"The result has more than {limit_bytes} bytes, the limit `result_bytes_max`. "
+        "Select fewer columns or rows.",
+        "result_bytes_max",
+    )
 
 
 def message_too_large(size_bytes: int, rows: int, limit_bytes: int) -> BailiwickError:
