@@ -92,18 +92,20 @@ class Stock:
     lease: str
 
     def session(self) -> "StockSession":
-        return StockSession(self.door.connect(session_handle=self.handle, lease_id=self.lease))
+        return StockSession(self.door.connect(session_handle=self.handle, lease_id=self.lease), self.lease)
 
 
 @dataclass(slots=True)
 class StockSession:
     spark: Any
+    lease: str
 
     def rows(self, sql: str) -> list[Any]:
+        self.spark.addTag(self.lease)  # The client keeps tags by thread.
         return list(self.spark.sql(sql).collect())
 
-    def table(self, sql: str) -> pa.Table:
-        return self.spark.sql(sql).toArrow()
+    def table_at(self, metadata_path: str) -> pa.Table:
+        return self.spark.read.format("iceberg").load(metadata_path).toArrow()
 
     def close(self) -> None:
         self.spark.stop()

@@ -38,7 +38,8 @@ class EngineDoor:
         """A new Spark session whose table calls pass for those of the lease.
 
         The lease travels as a tag, which analysis calls do not carry: tables can be read and written by it,
-        but not looked at with `columns`, `schema` or `printSchema`. Blocks; stop the session when done.
+        but not looked at with `columns`, `schema` or `printSchema`. The client keeps tags by thread: another
+        one must `addTag` again. Blocks; stop the session when done.
         """
         from pyspark.sql import SparkSession
 
