@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench generate docs clean
+.PHONY: help setup demo test test-all check check-code check-unit bench generate docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -27,11 +27,16 @@ test-all: setup check ## The same with the whole corpora instead of a seeded sel
 	@$(BIN)/pytest tests --ignore tests/unit
 
 check: setup ## Format, lint, types, layers, tidy, unit tests: under a minute, before each commit
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-code check-unit
+
+check-code:
 	@$(BIN)/ruff format --check --quiet src tests benchmarks examples
 	@$(BIN)/ruff check --quiet src tests benchmarks examples
 	@$(BIN)/mypy src/bailiwick tests benchmarks
-	@$(BIN)/lint-imports --no-cache | tail -n 3
+	@$(BIN)/lint-imports --no-cache | tail -n 2
 	@$(BIN)/python -m bailiwick.cli.reference --check
+
+check-unit:
 	@$(BIN)/pytest -q tests/unit tests/test_tidy.py tests/test_docs.py
 
 bench: setup ## Ratios against the stock PySpark client on the same engine
