@@ -17,6 +17,7 @@ import uvloop
 from bailiwick.app import Gateway
 from bailiwick.config import load
 from bailiwick.identity.principal import ADMIN, Principal
+from bailiwick.telemetry import logs
 
 OVERRIDES: Mapping[str, Mapping[str, Any]] = {
     "server": {"grpc_port": 0, "http_port": 0},
@@ -27,6 +28,7 @@ OVERRIDES: Mapping[str, Mapping[str, Any]] = {
 
 async def main(data_dir: Path) -> None:
     settings = load(None, overrides=OVERRIDES)
+    logs.configure(settings.logging)
     async with Gateway.open(settings, data_dir) as gateway:
         password = await asyncio.to_thread((data_dir / "admin-password").read_text)
         say({"grpc": gateway.grpc_address, "password": password.strip()})
