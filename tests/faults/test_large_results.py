@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(900)]
 
 GIGABYTE = 1 << 30
 COLUMNS = 24
-ROWS_OF_4_GB = 21_000_000
+ROWS_OF_4_GB = 22_000_000
 
 
 @contextmanager
