@@ -64,6 +64,7 @@ class Client:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self.asking: asyncio.Future[pa.Table] | None = None
 
     @classmethod
     @asynccontextmanager
@@ -72,14 +73,19 @@ class Client:
 
         credentials = {"username": "admin", "password": password}
         connection = await asyncio.to_thread(dbapi.connect, f"grpc://{address}", credentials, autocommit=True)
+        client = cls(connection)
         try:
-            yield cls(connection)
+            yield client
         finally:
+            # The driver breaks if it is closed under a thread that still reads from it.
+            if client.asking is not None:
+                await asyncio.wait({client.asking})
             await asyncio.to_thread(connection.close)
 
     async def ask(self, sql: str) -> pa.Table:
-        """The whole answer."""
-        return await asyncio.to_thread(self._ask, sql)
+        """The whole answer. Whoever is cancelled meanwhile leaves the question to its thread."""
+        self.asking = asyncio.ensure_future(asyncio.to_thread(self._ask, sql))
+        return await asyncio.shield(self.asking)
 
     def _ask(self, sql: str) -> pa.Table:
         from adbc_driver_flightsql import dbapi
