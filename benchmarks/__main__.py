@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures import MEASURES, PREPARE, Measured
+from benchmarks.measures import MEASURES, PREPARE, Measured, warm_up
 from benchmarks.sides import Arena, arena
 
 PIPELINE = Path(__file__).parents[1] / "examples" / "make_lake.py"
@@ -35,7 +35,8 @@ def main() -> int:
         with console.status("starting the gateway"), arena(data_dir) as running:
             console.log(f"gateway at {running.address}")
             _prepare(running)
-            console.log("tables are made")
+            console.log(f"tables are made, now {options.warm_s:.0f} s of warming up")
+            warm_up(running, options.warm_s)
             for name in options.only or MEASURES:
                 console.log(f"measuring {name}")
                 results.append(MEASURES[name](running, options.rounds))
@@ -52,6 +53,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=EXPLANATION)
     parser.add_argument("--only", action="append", choices=tuple(MEASURES), help="may be given several times")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns that count; default 5")
+    parser.add_argument("--warm-s", type=float, default=90.0, metavar="S", help="default 90")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="keep the tables for another run")
     return parser.parse_args()

@@ -2,6 +2,7 @@
 
 import statistics
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -68,12 +69,22 @@ class Measured:
         return self.ratio >= self.goal if self.higher_is_better else self.ratio <= self.goal
 
 
+def warm_up(arena: Arena, warm_s: float) -> None:
+    """Both sides in turns, until the JVM has compiled what they need: its first minute is several times slower."""
+    until = time.monotonic() + warm_s
+    with closing(arena.adbc()) as adbc, arena.lease() as stock, closing(stock.session()) as session:
+        while time.monotonic() < until:
+            for sql in ("SELECT 1", AGGREGATE, *MIX):
+                adbc.rows(sql)
+                session.rows(sql)
+
+
 def select_one(arena: Arena, rounds: int) -> Measured:
     return _latency(arena, "SELECT 1, p50", "SELECT 1", goal=0.65, rounds=rounds, each=50)
 
 
 def aggregate(arena: Arena, rounds: int) -> Measured:
-    return _latency(arena, "aggregate of 200k rows, p50", AGGREGATE, goal=0.9, rounds=rounds, each=20)
+    return _latency(arena, "200k-row aggregate, p50", AGGREGATE, goal=0.9, rounds=rounds, each=20)
 
 
 def fetch(arena: Arena, rounds: int) -> Measured:
@@ -91,7 +102,7 @@ def fetch(arena: Arena, rounds: int) -> Measured:
             spent.append(arena.cpu() - before)
     baseline_s, ours_s = statistics.median(theirs), statistics.median(ours)
     return Measured(
-        name=f"fetch of {FETCH_ROWS / 1e6:.0f} million rows × 6",
+        name=f"fetch, {FETCH_ROWS // 1_000_000}M rows × 6",
         baseline=f"{size / 1e6 / baseline_s:.0f} MB/s",
         ours=f"{size / 1e6 / ours_s:.0f} MB/s",
         ratio=baseline_s / ours_s,
@@ -116,9 +127,9 @@ def many_clients(arena: Arena, rounds: int) -> Measured:
             spent.append(arena.cpu() - before)
     count = CLIENTS * QUERIES_EACH
     return Measured(
-        name=f"{CLIENTS} clients × {QUERIES_EACH} mixed queries",
-        baseline=f"{count / statistics.median(theirs):.1f} queries/s",
-        ours=f"{count / statistics.median(ours):.1f} queries/s",
+        name=f"{CLIENTS} clients × {QUERIES_EACH} queries",
+        baseline=f"{count / statistics.median(theirs):.1f} q/s",
+        ours=f"{count / statistics.median(ours):.1f} q/s",
         ratio=statistics.median(theirs) / statistics.median(ours),
         goal=2.5,
         higher_is_better=True,
@@ -197,7 +208,7 @@ def _make_readers(arena: Arena) -> None:
 
 
 def _per(spent: Sequence[Cpu], count: int, unit: str) -> str:
-    """Where our side's processor time goes: on a machine of two cores that is what bounds it."""
+    """Where our side's processor time goes: with the clients on the same cores, that is what bounds it."""
     engine_ms = 1000 * statistics.median(one.engine_s for one in spent) / count
     gateway_ms = 1000 * statistics.median(one.gateway_s for one in spent) / count
     return f"CPU a {unit}: engine {engine_ms:.0f} ms, gateway {gateway_ms:.1f} ms"

@@ -10,6 +10,17 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class CancelStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CANCEL_STATUS_UNSPECIFIED: _ClassVar[CancelStatus]
+    CANCEL_STATUS_CANCELLED: _ClassVar[CancelStatus]
+    CANCEL_STATUS_CANCELLING: _ClassVar[CancelStatus]
+    CANCEL_STATUS_NOT_CANCELLABLE: _ClassVar[CancelStatus]
+CANCEL_STATUS_UNSPECIFIED: CancelStatus
+CANCEL_STATUS_CANCELLED: CancelStatus
+CANCEL_STATUS_CANCELLING: CancelStatus
+CANCEL_STATUS_NOT_CANCELLABLE: CancelStatus
+
 class HandshakeRequest(_message.Message):
     __slots__ = ("protocol_version", "payload")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +57,12 @@ class ActionType(_message.Message):
     description: str
     def __init__(self, type: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
+class Criteria(_message.Message):
+    __slots__ = ("expression",)
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    expression: bytes
+    def __init__(self, expression: _Optional[bytes] = ...) -> None: ...
+
 class Action(_message.Message):
     __slots__ = ("type", "body")
     TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -54,11 +71,29 @@ class Action(_message.Message):
     body: bytes
     def __init__(self, type: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
+class CancelFlightInfoRequest(_message.Message):
+    __slots__ = ("info",)
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    info: FlightInfo
+    def __init__(self, info: _Optional[_Union[FlightInfo, _Mapping]] = ...) -> None: ...
+
+class RenewFlightEndpointRequest(_message.Message):
+    __slots__ = ("endpoint",)
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    endpoint: FlightEndpoint
+    def __init__(self, endpoint: _Optional[_Union[FlightEndpoint, _Mapping]] = ...) -> None: ...
+
 class Result(_message.Message):
     __slots__ = ("body",)
     BODY_FIELD_NUMBER: _ClassVar[int]
     body: bytes
     def __init__(self, body: _Optional[bytes] = ...) -> None: ...
+
+class CancelFlightInfoResult(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: CancelStatus
+    def __init__(self, status: _Optional[_Union[CancelStatus, str]] = ...) -> None: ...
 
 class SchemaResult(_message.Message):
     __slots__ = ("schema",)
@@ -102,6 +137,18 @@ class FlightInfo(_message.Message):
     app_metadata: bytes
     def __init__(self, schema: _Optional[bytes] = ..., flight_descriptor: _Optional[_Union[FlightDescriptor, _Mapping]] = ..., endpoint: _Optional[_Iterable[_Union[FlightEndpoint, _Mapping]]] = ..., total_records: _Optional[int] = ..., total_bytes: _Optional[int] = ..., ordered: _Optional[bool] = ..., app_metadata: _Optional[bytes] = ...) -> None: ...
 
+class PollInfo(_message.Message):
+    __slots__ = ("info", "flight_descriptor", "progress", "expiration_time")
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    FLIGHT_DESCRIPTOR_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRATION_TIME_FIELD_NUMBER: _ClassVar[int]
+    info: FlightInfo
+    flight_descriptor: FlightDescriptor
+    progress: float
+    expiration_time: _timestamp_pb2.Timestamp
+    def __init__(self, info: _Optional[_Union[FlightInfo, _Mapping]] = ..., flight_descriptor: _Optional[_Union[FlightDescriptor, _Mapping]] = ..., progress: _Optional[float] = ..., expiration_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class FlightEndpoint(_message.Message):
     __slots__ = ("ticket", "location", "expiration_time", "app_metadata")
     TICKET_FIELD_NUMBER: _ClassVar[int]
@@ -143,6 +190,83 @@ class PutResult(_message.Message):
     APP_METADATA_FIELD_NUMBER: _ClassVar[int]
     app_metadata: bytes
     def __init__(self, app_metadata: _Optional[bytes] = ...) -> None: ...
+
+class SessionOptionValue(_message.Message):
+    __slots__ = ("string_value", "bool_value", "int64_value", "double_value", "string_list_value")
+    class StringListValue(_message.Message):
+        __slots__ = ("values",)
+        VALUES_FIELD_NUMBER: _ClassVar[int]
+        values: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
+    STRING_VALUE_FIELD_NUMBER: _ClassVar[int]
+    BOOL_VALUE_FIELD_NUMBER: _ClassVar[int]
+    INT64_VALUE_FIELD_NUMBER: _ClassVar[int]
+    DOUBLE_VALUE_FIELD_NUMBER: _ClassVar[int]
+    STRING_LIST_VALUE_FIELD_NUMBER: _ClassVar[int]
+    string_value: str
+    bool_value: bool
+    int64_value: int
+    double_value: float
+    string_list_value: SessionOptionValue.StringListValue
+    def __init__(self, string_value: _Optional[str] = ..., bool_value: _Optional[bool] = ..., int64_value: _Optional[int] = ..., double_value: _Optional[float] = ..., string_list_value: _Optional[_Union[SessionOptionValue.StringListValue, _Mapping]] = ...) -> None: ...
+
+class SetSessionOptionsRequest(_message.Message):
+    __slots__ = ("session_options",)
+    class SessionOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: SessionOptionValue
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SessionOptionValue, _Mapping]] = ...) -> None: ...
+    SESSION_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    session_options: _containers.MessageMap[str, SessionOptionValue]
+    def __init__(self, session_options: _Optional[_Mapping[str, SessionOptionValue]] = ...) -> None: ...
+
+class SetSessionOptionsResult(_message.Message):
+    __slots__ = ("errors",)
+    class ErrorValue(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        UNSPECIFIED: _ClassVar[SetSessionOptionsResult.ErrorValue]
+        INVALID_NAME: _ClassVar[SetSessionOptionsResult.ErrorValue]
+        INVALID_VALUE: _ClassVar[SetSessionOptionsResult.ErrorValue]
+        ERROR: _ClassVar[SetSessionOptionsResult.ErrorValue]
+    UNSPECIFIED: SetSessionOptionsResult.ErrorValue
+    INVALID_NAME: SetSessionOptionsResult.ErrorValue
+    INVALID_VALUE: SetSessionOptionsResult.ErrorValue
+    ERROR: SetSessionOptionsResult.ErrorValue
+    class Error(_message.Message):
+        __slots__ = ("value",)
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        value: SetSessionOptionsResult.ErrorValue
+        def __init__(self, value: _Optional[_Union[SetSessionOptionsResult.ErrorValue, str]] = ...) -> None: ...
+    class ErrorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: SetSessionOptionsResult.Error
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SetSessionOptionsResult.Error, _Mapping]] = ...) -> None: ...
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    errors: _containers.MessageMap[str, SetSessionOptionsResult.Error]
+    def __init__(self, errors: _Optional[_Mapping[str, SetSessionOptionsResult.Error]] = ...) -> None: ...
+
+class GetSessionOptionsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSessionOptionsResult(_message.Message):
+    __slots__ = ("session_options",)
+    class SessionOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: SessionOptionValue
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SessionOptionValue, _Mapping]] = ...) -> None: ...
+    SESSION_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    session_options: _containers.MessageMap[str, SessionOptionValue]
+    def __init__(self, session_options: _Optional[_Mapping[str, SessionOptionValue]] = ...) -> None: ...
 
 class CloseSessionRequest(_message.Message):
     __slots__ = ()

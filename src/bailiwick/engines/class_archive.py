@@ -21,6 +21,7 @@ from bailiwick.engines.jars import Jars
 from bailiwick.engines.java import Java
 from bailiwick.engines.process import EngineProcess
 from bailiwick.engines.spark_connect import SparkConnectChannel
+from bailiwick.engines.warmup import USUAL_STATEMENTS
 from bailiwick.errors import BailiwickError
 from bailiwick.ids import new_lease_id, new_operation_id
 
@@ -30,7 +31,8 @@ _STATEMENT_TIMEOUT_S = 60.0
 _HEAP_BYTES = 512 << 20
 _ARCHIVES_MAX = 2
 
-_USUAL_STATEMENTS = (
+_STATEMENTS = (
+    *USUAL_STATEMENTS,
     "CREATE NAMESPACE lake.training",
     "CREATE TABLE lake.training.t AS SELECT id, id % 7 AS k, cast(id AS STRING) AS s FROM range(1000)",
     "INSERT INTO lake.training.t SELECT id, id % 7, 'x' FROM range(10)",
@@ -67,14 +69,17 @@ class ClassArchive:
     def flags(self) -> tuple[str, ...]:
         return (f"-XX:SharedArchiveFile={self.path}", "-Xshare:auto") if self.is_made else ()
 
-    async def make(self) -> bool:
-        """Run the training. True if there is an archive now; a failure only means that there is none."""
+    async def make(self, catalog_uri: str, credential: str) -> bool:
+        """Run the training against that catalog, which knows no tables yet and lets any lease in.
+
+        True if there is an archive now; a failure only means that there is none.
+        """
         if self.is_made or not self.is_supported:
             return self.is_made
         self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self.path.parent))
         try:
-            await self._train(scratch)
+            await self._train(scratch, catalog_uri, credential)
             with suppress(FileNotFoundError):
                 (scratch / self.path.name).replace(self.path)
             self._forget_old_ones()
@@ -92,11 +97,15 @@ class ClassArchive:
         for old in newest_first[_ARCHIVES_MAX:]:
             old.unlink(missing_ok=True)
 
-    async def _train(self, scratch: Path) -> None:
+    async def _train(self, scratch: Path, catalog_uri: str, credential: str) -> None:
         places = launch.Places.under(scratch, EngineConfig())
         places.create()
         token = launch.new_token()
-        launch.write_private(places.properties, launch.properties_text(self._properties(places, token)))
+        properties = launch.engine_properties(
+            EngineConfig(), places, self.jars, token=token, catalog_uri=catalog_uri, cores=2
+        )
+        launch.write_private(places.properties, launch.properties_text(properties))
+        launch.write_private(places.credential, credential)
         flags = (f"-XX:ArchiveClassesAtExit={scratch / self.path.name}",)
         command = launch.java_command(
             self.java, self.jars, places, heap_bytes=_HEAP_BYTES, archive_flags=flags
@@ -115,25 +124,13 @@ class ClassArchive:
             raise
         await process.end(_WRITE_TIMEOUT_S)
 
-    def _properties(self, places: launch.Places, token: str) -> dict[str, str]:
-        """Those of an engine, but over a catalog that needs no gateway."""
-        properties = launch.engine_properties(
-            EngineConfig(), places, self.jars, token=token, catalog_uri="http://127.0.0.1:1", cores=2
-        )
-        catalog = f"spark.sql.catalog.{launch.CATALOG}"
-        return {
-            **properties,
-            catalog: "org.apache.iceberg.spark.SparkCatalog",
-            f"{catalog}.type": "hadoop",
-            f"{catalog}.warehouse": (places.run / "warehouse").as_uri(),
-        }
-
 
 async def _exercise(address: str, token: str) -> None:
     channel = SparkConnectChannel(address, token)
     try:
         session = await channel.open_session("training", {})
-        for statement in _USUAL_STATEMENTS:
+        await session.use(launch.CATALOG, (), lease=new_lease_id())
+        for statement in _STATEMENTS:
             async with asyncio.timeout(_STATEMENT_TIMEOUT_S):
                 await _run(session, statement)
     finally:

@@ -1,10 +1,9 @@
 """The jars that pyspark does not ship: Iceberg's runtime, and our own Java compiled from source.
 
 Iceberg and the compiler come by the Ivy inside pyspark and are checked against pinned digests. Our Java is
-compiled by ECJ, which needs no JDK, whenever its sources change. Run this module to do all of it.
+compiled by ECJ, which needs no JDK, whenever its sources change.
 """
 
-import asyncio
 import fcntl
 import hashlib
 import importlib.util
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bailiwick.engines.java import Java, find_java
+from bailiwick.engines.java import Java
 from bailiwick.errors import BailiwickError, Code
 
 Report = Callable[[str], None]
@@ -219,36 +218,3 @@ def only_process(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def main() -> int:
-    java = find_java()
-    _say(f"using Java {java.release}")
-    try:
-        jars = ensure_jars(java, report=_say)
-    except BailiwickError as error:
-        _say(error.message)
-        return 1
-    _say(f"jars ready: {jars.iceberg.name}, {jars.guard.name}")
-    _make_archive(java, jars)
-    return 0
-
-
-def _make_archive(java: Java, jars: Jars) -> None:
-    # Imported here because it is built upon this module: an engine is started for it.
-    from bailiwick.engines.class_archive import ClassArchive
-
-    archive = ClassArchive.fitting(java, jars, cache_directory())
-    if archive.is_supported and not archive.is_made:
-        _say("teaching Java its classes, so that engines start quickly (once, half a minute)")
-        asyncio.run(archive.make())
-    _say("class archive ready" if archive.is_made else "no class archive: engines start a little slower")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

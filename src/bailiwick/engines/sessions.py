@@ -9,7 +9,7 @@ While no engine is there, queries wait as they would for a busy one, and are ref
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -100,7 +100,7 @@ class SessionPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, timeout_s: float = 120.0) -> None:
-        """Return when each slot has its warm session. Raises CIRCUIT_BREAKER_OPEN after `timeout_s`."""
+        """Return when each slot has a session fit for use. Raises CIRCUIT_BREAKER_OPEN after `timeout_s`."""
         self._spawn(self._tick_forever())
         try:
             async with asyncio.timeout(timeout_s):
@@ -286,16 +286,16 @@ class SessionPool:
         if request in self._sessionless:
             self._sessionless.remove(request)
 
-    async def _warm_up(self, session: EngineSession) -> None:
+    async def _warm_up(self, session: EngineSession, on_fit: Callable[[], None]) -> None:
         lease = new_lease_id()
         self._holders.enter(session.handle, lease, WARMUP_PRINCIPAL)
         try:
-            await self._warmup.run(session, lease, is_awaited=lambda: bool(self._sessionless))
+            await self._warmup.run(session, lease, is_awaited=lambda: bool(self._sessionless), on_fit=on_fit)
         finally:
             self._holders.leave(session.handle)
 
     async def _wait_until_stocked(self) -> None:
-        while self._stock.idle_count < self._admission.limits.slots:
+        while self._stock.fit_count < self._admission.limits.slots:
             await self._wait_changed()
 
     async def _wait_changed(self) -> None:

@@ -6,6 +6,7 @@ It does not know who uses them. `sessions.py` takes them out, one query at a tim
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from bailiwick.clock import Clock
@@ -30,7 +31,7 @@ class Stocked:
 
 
 class Stock:
-    """Keeps sessions ready. `prepare` warms one up; `on_change` is told when one is ready to be taken."""
+    """Keeps sessions ready. `prepare` warms one up and says when it is fit; `on_change` is told of both."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class Stock:
         config: PoolConfig,
         clock: Clock,
         *,
-        prepare: Callable[[EngineSession], Awaitable[None]],
+        prepare: Callable[[EngineSession, Callable[[], None]], Awaitable[None]],
         on_change: Callable[[], None],
     ) -> None:
         self._engine = engine
@@ -49,6 +50,7 @@ class Stock:
         self._idle: list[Stocked] = []
         self._lent: set[Stocked] = set()
         self._opening = 0
+        self._fit: set[EngineSession] = set()
         self._retry_at = float("-inf")
         self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,6 +62,11 @@ class Stock:
     @property
     def opening_count(self) -> int:
         return self._opening
+
+    @property
+    def fit_count(self) -> int:
+        """Those idle, and those that would leave their warming up for whoever asks."""
+        return len(self._idle) + len(self._fit)
 
     def take(self) -> Stocked | None:
         """The session used last, for its code is the warmest; None if there is none that can be used now."""
@@ -109,18 +116,24 @@ class Stock:
         is_fit = False
         try:
             session = await self._engine.open_session()
-            await self._prepare(session)
+            await self._prepare(session, partial(self._note_fit, session))
             is_fit = session.is_settled
         except (BailiwickError, EngineLost, TimeoutError) as error:
             self._retry_at = self._clock() + RETRY_PAUSE_S
             _log.warning("a session could not be prepared", error=f"{type(error).__name__}: {error}")
         finally:
             self._opening -= 1
+            if session is not None:
+                self._fit.discard(session)
             if session is not None and not is_fit:
                 await session.close()
         if session is not None and is_fit:
             self._idle.append(Stocked(session, generation, opened_at))
             self._on_change()
+
+    def _note_fit(self, session: EngineSession) -> None:
+        self._fit.add(session)
+        self._on_change()
 
     def _discard_worn(self) -> None:
         worn = [stocked for stocked in self._idle if self._is_worn(stocked)]

@@ -13,8 +13,15 @@ from typing import Protocol
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.clock import Clock, wall
-from bailiwick.doors.flight_sql import commands, sql_info
-from bailiwick.doors.flight_sql.commands import ActionName, PreparedQuery, SqlInfoQuery, StatementQuery
+from bailiwick.doors.flight_sql import reading, sql_info
+from bailiwick.doors.flight_sql.commands import (
+    ActionName,
+    PreparedQuery,
+    PreparedUpdate,
+    SqlInfoQuery,
+    StatementQuery,
+    StatementUpdate,
+)
 from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, OutcomeLimits, Outcomes
 from bailiwick.doors.flight_sql.parameters import parameter_schema
 from bailiwick.doors.flight_sql.prepared import Handles, PreparedStatement
@@ -64,11 +71,13 @@ class FlightSqlDoor:
 
     async def flight_info(self, principal: Principal, descriptor: bytes, announce: Announce) -> bytes:
         """GetFlightInfo: a ticket for the answer. A change runs here, and only here."""
-        query = commands.read_query(descriptor)
+        query = reading.read_query(descriptor)
         if isinstance(query, SqlInfoQuery):
             ticket = self._tickets.issue(principal, ServerFacts(query.codes))
             schema, _ = sql_info.answer(query.codes)
             return _flight_info(descriptor, schema, ticket)
+        if not isinstance(query, StatementQuery | PreparedQuery):
+            raise _not_supported(query)
         statement = await self._described(principal, query)
         _refuse_parameters(statement)
         if statement.kind in (Kind.READ, Kind.SHOWS):
@@ -77,16 +86,18 @@ class FlightSqlDoor:
 
     async def schema(self, principal: Principal, descriptor: bytes) -> bytes:
         """GetSchema: what the answer would look like. Nothing runs."""
-        query = commands.read_query(descriptor)
+        query = reading.read_query(descriptor)
         if isinstance(query, SqlInfoQuery):
             schema: bytes | None = sql_info.answer(query.codes)[0]
-        else:
+        elif isinstance(query, StatementQuery | PreparedQuery):
             schema = (await self._described(principal, query)).schema
+        else:
+            raise _not_supported(query)
         return flight.SchemaResult(schema=schema or b"").SerializeToString()
 
     async def fetch(self, principal: Principal, ticket: bytes, write: Write, announce: Announce) -> None:
         """DoGet: write the answer, message by message."""
-        errand = self._tickets.redeem(principal, commands.read_ticket(ticket))
+        errand = self._tickets.redeem(principal, reading.read_ticket(ticket))
         match errand:
             case Read():
                 await self._read(principal, errand, write, announce)
@@ -102,13 +113,15 @@ class FlightSqlDoor:
 
     async def update(self, principal: Principal, first_message: bytes, announce: Announce) -> bytes:
         """DoPut of an update: run it, and say how many rows it touched."""
-        update = commands.read_update(first_message)
-        if isinstance(update, commands.PreparedUpdate):
+        update = reading.read_put(first_message)
+        if isinstance(update, PreparedUpdate):
             prepared, _ = self._handles.open(principal, update.handle)
             _refuse_parameters(prepared)
             text = prepared.sql
-        else:
+        elif isinstance(update, StatementUpdate):
             text = update.sql
+        else:
+            raise _not_supported(update)
         query_id = new_query_id()
         await announce(query_id)
         async with self._queries.run(_statement(principal, text), query_id=query_id) as result:
@@ -121,17 +134,18 @@ class FlightSqlDoor:
 
     async def act(self, principal: Principal, action: bytes) -> bytes | None:
         """DoAction: the one result, or None for an action that answers with nothing."""
-        name, body = commands.read_action(action)
+        name, body = reading.read_action(action)
         match name:
             case ActionName.CREATE_PREPARED_STATEMENT:
-                return _result(pack(await self._prepare(principal, commands.read_create_prepared(body))))
+                return _result(pack(await self._prepare(principal, reading.read_create_prepared(body))))
             case ActionName.CLOSE_PREPARED_STATEMENT:
-                commands.check_close_prepared(body)
+                reading.check_close_prepared(body)
                 return None
             case ActionName.CLOSE_SESSION:
                 parse(flight.CloseSessionRequest, body)
                 closed = flight.CloseSessionResult(status=flight.CloseSessionResult.CLOSED)
                 return _result(closed.SerializeToString())
+        raise BailiwickError(Code.NOT_SUPPORTED, f"The action {name.value} is not supported.")
 
     async def _prepare(self, principal: Principal, text: str) -> sql.ActionCreatePreparedStatementResult:
         prepared = await self._queries.prepare(_statement(principal, text))
@@ -201,6 +215,10 @@ class FlightSqlDoor:
 
 def _statement(principal: Principal, text: str) -> Statement:
     return Statement(sql=text, principal=principal, door=DOOR)
+
+
+def _not_supported(command: object) -> BailiwickError:
+    return BailiwickError(Code.NOT_SUPPORTED, f"{type(command).__name__} is not supported.")
 
 
 def _is_update(prepared: Prepared) -> bool | None:
