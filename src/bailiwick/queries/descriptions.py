@@ -1,6 +1,6 @@
 """What Spark said about statements, kept as long as it stays true.
 
-An answer depends on the text, on what unqualified names mean, and on the catalog; the catalog's version is
+An answer depends on the text, on what names and quotes in it mean, and on the catalog; the catalog's version is
 part of the key, so any commit makes the old answers unreachable. Statements that reach into catalogs of
 which no version is known are not kept. Only whole answers are kept, never failures, and never who asked:
 the verdict is made anew each time.
@@ -24,11 +24,20 @@ class Key:
     sql: str
     catalog: str
     namespace: tuple[str, ...]
+    time_zone: str
+    double_quoted_identifiers: bool
     catalog_version: int
 
     @classmethod
     def of(cls, statement: Statement, catalog_version: int) -> "Key":
-        return cls(statement.sql, statement.catalog, statement.namespace, catalog_version)
+        return cls(
+            statement.sql,
+            statement.catalog,
+            statement.namespace,
+            statement.time_zone,
+            statement.double_quoted_identifiers,
+            catalog_version,
+        )
 
 
 class Descriptions:

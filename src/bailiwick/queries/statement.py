@@ -25,6 +25,10 @@ class Statement:
     catalog: str = DEFAULT_CATALOG
     namespace: tuple[str, ...] = ()
     """What unqualified names mean; empty for the catalog's default."""
+    time_zone: str = "UTC"
+    """What times without a zone mean, and how times are written as text."""
+    double_quoted_identifiers: bool = False
+    """Whether `"…"` is a name, as in standard SQL, rather than a text, as in Spark's."""
 
 
 @dataclass(frozen=True, slots=True)
