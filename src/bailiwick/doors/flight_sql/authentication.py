@@ -25,10 +25,10 @@ class Authentication:
 
     async def principal(self, context: Context) -> Principal:
         """Whose token this call shows."""
-        scheme, credential = _authorization(context)
+        scheme, credential = authorization(context)
         if scheme != "bearer":
-            raise _failed("Sign in first: this call needs a bearer token.")
-        return await self._authenticator.authenticate_bearer(credential, peer=_peer(context))
+            raise failed("Sign in first: this call needs a bearer token.")
+        return await self._authenticator.authenticate_bearer(credential, peer=peer_of(context))
 
     async def handshake(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """Answer with a token, in the header for most drivers and in one message for the others."""
@@ -37,23 +37,31 @@ class Authentication:
         await context.write(flight.HandshakeResponse(payload=token.encode()).SerializeToString())
 
     async def _token(self, requests: AsyncIterator[bytes], context: Context) -> str:
-        if _has_authorization(context):
-            scheme, credential = _authorization(context)
+        if has_authorization(context):
+            scheme, credential = authorization(context)
             if scheme == "bearer":
                 # Checked and given back as it is. A new one would let a token prolong its own life.
-                await self._authenticator.authenticate_bearer(credential, peer=_peer(context))
+                await self._authenticator.authenticate_bearer(credential, peer=peer_of(context))
                 return credential
-            return await self._exchange(*basic_credentials(credential), _peer(context))
-        first = await anext(aiter(requests), None)
-        if first is None:
-            raise _failed("No credentials were sent.")
-        payload = parse(flight.HandshakeRequest, first).payload
-        basic = parse(flight.BasicAuth, payload)
-        return await self._exchange(basic.username, basic.password, _peer(context))
+        return await self._exchange(*await password_of(requests, context), peer_of(context))
 
     async def _exchange(self, name: str, password: str, peer: Peer) -> str:
         principal = await self._authenticator.authenticate_basic(name, password, peer=peer)
         return self._authenticator.issue(principal)
+
+
+async def password_of(requests: AsyncIterator[bytes], context: Context) -> tuple[str, str]:
+    """Name and password of a Handshake: from the header, or from the first message."""
+    if has_authorization(context):
+        scheme, credential = authorization(context)
+        if scheme != "basic":
+            raise failed("A handshake needs a name and a password.")
+        return basic_credentials(credential)
+    first = await anext(aiter(requests), None)
+    if first is None:
+        raise failed("No credentials were sent.")
+    basic = parse(flight.BasicAuth, parse(flight.HandshakeRequest, first).payload)
+    return basic.username, basic.password
 
 
 def basic_credentials(encoded: str) -> tuple[str, str]:
@@ -63,22 +71,22 @@ def basic_credentials(encoded: str) -> tuple[str, str]:
             encoded.rstrip("=") + "=" * (-len(encoded.rstrip("=")) % 4), validate=True
         ).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError) as error:
-        raise _failed("The Basic credentials are not well-formed.") from error
+        raise failed("The Basic credentials are not well-formed.") from error
     name, separator, password = text.partition(":")
     if not separator or not name:
-        raise _failed("The Basic credentials are not well-formed.")
+        raise failed("The Basic credentials are not well-formed.")
     return name, password
 
 
-def _peer(context: Context) -> Peer:
+def peer_of(context: Context) -> Peer:
     return Peer.parse(context.peer() or "")
 
 
-def _has_authorization(context: Context) -> bool:
+def has_authorization(context: Context) -> bool:
     return any(key in ("authorization", "auth-token-bin") for key, _ in context.invocation_metadata() or ())
 
 
-def _authorization(context: Context) -> tuple[str, str]:
+def authorization(context: Context) -> tuple[str, str]:
     """Scheme, in lower case, and credential.
 
     Drivers that log in by message send the bare token as `auth-token-bin`.
@@ -86,24 +94,24 @@ def _authorization(context: Context) -> tuple[str, str]:
     metadata = context.invocation_metadata() or ()
     values = [value for key, value in metadata if key == "authorization"]
     if len(values) > 1:
-        raise _failed("Several credentials were sent.")
+        raise failed("Several credentials were sent.")
     if values:
         scheme, _, credential = _text(values[0]).partition(" ")
         if scheme.lower() not in ("basic", "bearer") or not credential:
-            raise _failed("The authorization header must be Basic or Bearer.")
+            raise failed("The authorization header must be Basic or Bearer.")
         return scheme.lower(), credential.strip()
     for key, value in metadata:
         if key == "auth-token-bin":
             return "bearer", _text(value)
-    raise _failed("No credentials were sent.")
+    raise failed("No credentials were sent.")
 
 
 def _text(value: str | bytes) -> str:
     try:
         return value if isinstance(value, str) else value.decode()
     except UnicodeDecodeError as error:
-        raise _failed("The credentials are not text.") from error
+        raise failed("The credentials are not text.") from error
 
 
-def _failed(message: str) -> BailiwickError:
+def failed(message: str) -> BailiwickError:
     return BailiwickError(Code.AUTHENTICATION_FAILED, message)

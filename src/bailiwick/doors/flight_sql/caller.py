@@ -1,0 +1,144 @@
+"""Who calls, and in which session: the principal is proved on every call, the session only carries settings.
+
+A call without a session is offered one, as a token in the `authorization` header of the answer, which most
+drivers adopt, and as the cookie `arrow_flight_session_id`, which others keep. Either alone will do. So two
+connections that were given the same credential have two sessions, and neither changes the other's schema.
+"""
+
+import ipaddress
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+
+from bailiwick._generated import Flight_pb2 as flight
+from bailiwick.clock import Clock, wall
+from bailiwick.doors.flight_sql.authentication import (
+    Context,
+    authorization,
+    failed,
+    has_authorization,
+    password_of,
+    peer_of,
+)
+from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens
+from bailiwick.identity.authenticator import Authenticator, Peer
+from bailiwick.identity.principal import Principal
+from bailiwick.identity.seals import Seal
+from bailiwick.queries.client_sessions import ClientSession, ClientSessions, SessionSettings, expired
+from bailiwick.queries.statement import Statement
+
+DOOR = "flight_sql"
+COOKIE = "arrow_flight_session_id"
+COOKIE_HEADER_CHARS_MAX = 8_192
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    principal: Principal
+    session: ClientSession
+    greeting: Headers = field(default=(), repr=False)
+    """Headers for the answer: a session that is offered, or a newer token of the one in use."""
+
+    @property
+    def settings(self) -> SessionSettings:
+        return self.session.settings
+
+    def statement(self, sql: str) -> Statement:
+        """`sql` as this caller means it now."""
+        return self.settings.statement(sql, self.principal, DOOR)
+
+
+class Callers:
+    def __init__(
+        self, authenticator: Authenticator, sessions: ClientSessions, seal: Seal, *, now: Clock = wall
+    ) -> None:
+        self._authenticator = authenticator
+        self._sessions = sessions
+        self._tokens = SessionTokens(seal, idle_s=sessions.idle_s, now=now)
+
+    async def caller(self, context: Context) -> Caller:
+        """Whose credential this call shows, and their session. Send `greeting` with the first headers."""
+        scheme, credential = authorization(context)
+        if scheme != "bearer":
+            raise failed("Sign in first: this call needs a bearer token.")
+        peer = peer_of(context)
+        token = self._tokens.read(credential)
+        if token is not None:
+            return await self._returning(token, peer)
+        principal = await self._authenticator.authenticate_bearer(credential, peer=peer)
+        cookie = _cookie(context)
+        if cookie is not None:
+            return self._by_cookie(cookie, credential, principal, peer)
+        return self._newcomer(credential, principal, peer)
+
+    async def handshake(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        """Answer with a token, in the header for most drivers and in one message for the others."""
+        if has_authorization(context) and authorization(context)[0] == "bearer":
+            caller = await self.caller(context)
+            token = _bearer(caller.greeting) or authorization(context)[1]
+        else:
+            name, password = await password_of(requests, context)
+            peer = peer_of(context)
+            principal = await self._authenticator.authenticate_basic(name, password, peer=peer)
+            caller = self._newcomer(self._authenticator.issue(principal), principal, peer)
+            token = _bearer(caller.greeting)
+        await context.send_initial_metadata(caller.greeting or _greeting(token))
+        await context.write(flight.HandshakeResponse(payload=token.encode()).SerializeToString())
+
+    async def _returning(self, token: SessionToken, peer: Peer) -> Caller:
+        credential = self._tokens.credential(token)
+        principal = await self._authenticator.authenticate_bearer(credential, peer=peer)
+        return self._found(token, credential, principal, peer)
+
+    def _by_cookie(self, cookie: str, credential: str, principal: Principal, peer: Peer) -> Caller:
+        """The cookie says which session; who calls was proved by the credential beside it."""
+        token = self._tokens.read(cookie)
+        if token is None:
+            raise expired()
+        return self._found(token, credential, principal, peer)
+
+    def _found(self, token: SessionToken, credential: str, principal: Principal, peer: Peer) -> Caller:
+        self._tokens.check_owner(token, principal)
+        session = self._sessions.find(
+            token.session_id, principal, offered_at=token.issued_at, door=DOOR, client=_place(peer)
+        )
+        if not self._tokens.is_due(token):
+            return Caller(principal, session)
+        return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, credential)))
+
+    def _newcomer(self, credential: str, principal: Principal, peer: Peer) -> Caller:
+        session = self._sessions.offer(principal, DOOR, _place(peer))
+        return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, credential)))
+
+
+def _greeting(token: str) -> Headers:
+    return (("authorization", f"Bearer {token}"), ("set-cookie", f"{COOKIE}={token}; HttpOnly"))
+
+
+def _bearer(greeting: Headers) -> str:
+    return dict(greeting).get("authorization", "").removeprefix("Bearer ")
+
+
+def _cookie(context: Context) -> str | None:
+    """The value of our cookie; None if there is none. Several of them are no session that one could know."""
+    found = []
+    for key, value in context.invocation_metadata() or ():
+        if key == "cookie" and isinstance(value, str) and len(value) <= COOKIE_HEADER_CHARS_MAX:
+            try:
+                morsel = SimpleCookie(value).get(COOKIE)
+            except CookieError:
+                continue
+            if morsel is not None:
+                found.append(morsel.value)
+    if len(set(found)) > 1:
+        raise expired()
+    return found[0] if found else None
+
+
+def _place(peer: Peer) -> str:
+    try:
+        return "loopback" if ipaddress.ip_address(peer.address).is_loopback else "remote"
+    except ValueError:
+        return "remote"

@@ -1,0 +1,100 @@
+"""Tokens that carry a session: what a client shows instead of the credential it first came with.
+
+A token is sealed and holds a session's id, whose it is, a fingerprint of the credential that it stands for,
+and when it was made. It does not hold the credential: that stays here, in memory, and is checked anew on
+every call, so a token ends with it, at once. After a restart nothing is known of it: one signs in again.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import struct
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from bailiwick.clock import Clock
+from bailiwick.errors import BailiwickError
+from bailiwick.identity.principal import Principal
+from bailiwick.identity.seals import Seal
+from bailiwick.queries.client_sessions import ClientSessionId, expired
+from bailiwick.secrets import Secret
+
+PREFIX = "bws_"
+PURPOSE = "session"
+TOKEN_CHARS_MAX = 512
+CREDENTIALS_MAX = 20_000
+
+_FIELDS = struct.Struct(">16s32s32sd")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionToken:
+    session_id: ClientSessionId = field(repr=False)
+    owner: bytes = field(repr=False)
+    fingerprint: bytes = field(repr=False)
+    issued_at: float
+
+
+class SessionTokens:
+    """Makes tokens, and knows its own again. They live for twice the time that a session may be idle."""
+
+    def __init__(self, seal: Seal, *, idle_s: float, now: Clock) -> None:
+        self._seal = seal
+        self._idle_s = idle_s
+        self._now = now
+        self._credentials: OrderedDict[bytes, Secret] = OrderedDict()
+
+    def issue(self, session_id: ClientSessionId, principal: Principal, credential: str) -> str:
+        """A token for this session of `principal`, good as long as their `credential` is."""
+        issued_at = self._now()
+        fingerprint = self._remember(credential)
+        payload = _FIELDS.pack(bytes.fromhex(session_id), _owner(principal), fingerprint, issued_at)
+        sealed = self._seal.seal(PURPOSE, payload, expires_at=issued_at + 2 * self._idle_s)
+        return PREFIX + base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+    def read(self, text: str) -> SessionToken | None:
+        """The token, if it is one of ours; None for any other text. SESSION_EXPIRED if its time is over."""
+        if not text.startswith(PREFIX) or len(text) > TOKEN_CHARS_MAX:
+            return None
+        body = text.removeprefix(PREFIX)
+        try:
+            sealed = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
+            payload = self._seal.open(PURPOSE, sealed, self._now())
+        except (binascii.Error, ValueError):
+            return None
+        except BailiwickError as error:
+            if error.details.get("reason") == "expired":
+                raise expired() from None
+            return None
+        session_id, owner, fingerprint, issued_at = _FIELDS.unpack(payload)
+        return SessionToken(ClientSessionId(session_id.hex()), owner, fingerprint, issued_at)
+
+    def credential(self, token: SessionToken) -> str:
+        """What the token stands for, to be checked anew. SESSION_EXPIRED if nothing is known of it."""
+        credential = self._credentials.get(token.fingerprint)
+        if credential is None:
+            raise expired()
+        self._credentials.move_to_end(token.fingerprint)
+        return credential.reveal()
+
+    def check_owner(self, token: SessionToken, principal: Principal) -> None:
+        """Another's token is refused as one that has ended, so that trying teaches nothing."""
+        if not hmac.compare_digest(token.owner, _owner(principal)):
+            raise expired()
+
+    def is_due(self, token: SessionToken) -> bool:
+        """Whether it is time for a new one. A client that comes often enough is never without."""
+        return self._now() - token.issued_at > self._idle_s / 2
+
+    def _remember(self, credential: str) -> bytes:
+        fingerprint = hashlib.sha256(credential.encode("utf-8", "surrogatepass")).digest()
+        self._credentials[fingerprint] = Secret(credential)
+        self._credentials.move_to_end(fingerprint)
+        if len(self._credentials) > CREDENTIALS_MAX:
+            self._credentials.popitem(last=False)
+        return fingerprint
+
+
+def _owner(principal: Principal) -> bytes:
+    return hashlib.sha256(f"{principal.tenant}\0{principal.name}".encode("utf-8", "surrogatepass")).digest()
