@@ -12,6 +12,7 @@ import pytest
 
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Event
+from bailiwick.engines.parameters import ParameterValue
 from bailiwick.errors import BailiwickError
 from bailiwick.identity.administration import Administration
 from bailiwick.identity.principal import Principal
@@ -67,17 +68,25 @@ class FakeSession(EngineSession):
         self._engine = engine
         self._settled = True
 
-    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
-        del lease, timeout_s
+    async def describe(
+        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+    ) -> Description:
+        del lease, timeout_s, parameters
         self._engine.described.append(sql)
         if self._engine.describing is not None:
             await self._engine.describing.wait()
         return self._engine.script(sql).described()
 
     async def execute(
-        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+        self,
+        sql: str,
+        *,
+        operation: OperationId,
+        lease: LeaseId,
+        reattachable: bool = False,
+        parameters: Sequence[ParameterValue] = (),
     ) -> AsyncIterator[Event]:
-        del operation, lease
+        del operation, lease, parameters
         self._engine.executed.append((sql, reattachable))
         self._settled = False
         for event in self._engine.script(sql).events:
@@ -97,6 +106,9 @@ class FakeSession(EngineSession):
     async def use(self, catalog: str, namespace: tuple[str, ...], *, lease: LeaseId | None = None) -> None:
         del lease
         self._engine.used.append((catalog, namespace))
+
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+        self._engine.locales.append((time_zone, double_quoted_identifiers))
 
     async def settle(self, timeout_s: float) -> bool:
         del timeout_s
@@ -120,6 +132,7 @@ class FakeEngine(Engine):
         self.describing: asyncio.Event | None = None
         self.executed: list[tuple[str, bool]] = []
         self.used: list[tuple[str, tuple[str, ...]]] = []
+        self.locales: list[tuple[str, bool]] = []
         self.interrupted = 0
         self.loss: str | None = "exited"
         self.is_deaf = False

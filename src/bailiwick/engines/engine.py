@@ -4,10 +4,13 @@ It decides nothing. Who may ask, how long it may take and where the rows go is k
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from bailiwick.engines.description import Description
+from bailiwick.engines.parameters import ParameterValue
+from bailiwick.engines.write import Write
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, NodeId, OperationId
 
 
@@ -48,18 +51,38 @@ class EngineSession(ABC):
     """The secret by which the catalog knows this session; it reaches the engine once and no client ever."""
 
     @abstractmethod
-    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
-        """Ask Spark what `sql` is. Nothing is executed. Raises BailiwickError if it makes no sense."""
+    async def describe(
+        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+    ) -> Description:
+        """Ask Spark what `sql` is with these parameters, or without any. Nothing is executed.
+
+        Raises BailiwickError if it makes no sense.
+        """
 
     @abstractmethod
     def execute(
-        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+        self,
+        sql: str,
+        *,
+        operation: OperationId,
+        lease: LeaseId,
+        reattachable: bool = False,
+        parameters: Sequence[ParameterValue] = (),
     ) -> AsyncIterator[Event]:
-        """Run `sql`. Closing the iterator early does not stop Spark: call `interrupt` for that.
+        """Run `sql`, with a parameter for each `?`.
 
-        Raises EngineLost when the engine goes away under it. With `reattachable` a broken stream alone is
-        mended, as long as the engine lives.
+        Closing the iterator early does not stop Spark: call `interrupt` for that. Raises EngineLost when the
+        engine goes away under it. With `reattachable` a broken stream alone is mended, as long as the engine
+        lives.
         """
+
+    def write(self, write: Write, *, operation: OperationId, lease: LeaseId) -> AsyncIterator[Event]:
+        """Write rows, in one commit. Otherwise as `execute` with `reattachable`.
+
+        An engine that takes no rows refuses all of them.
+        """
+        del write, operation, lease
+        raise BailiwickError(Code.NOT_SUPPORTED, "This engine takes no rows.")
 
     @abstractmethod
     async def interrupt(self, operation: OperationId) -> None:
@@ -68,6 +91,10 @@ class EngineSession(ABC):
     @abstractmethod
     async def use(self, catalog: str, namespace: tuple[str, ...], *, lease: LeaseId | None = None) -> None:
         """Make these current. A namespace is looked up under `lease`; a missing one is SCHEMA_NOT_FOUND."""
+
+    @abstractmethod
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+        """Let these hold in what runs next. Costs nothing where they do already, as with the same again."""
 
     @abstractmethod
     async def settle(self, timeout_s: float) -> bool:

@@ -5,8 +5,7 @@ Retrying is not done here, except for mending the stream of an operation that ru
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -17,8 +16,12 @@ from pyspark.sql.connect import proto
 
 from bailiwick.engines.description import Description, full_name
 from bailiwick.engines.engine import Batch, EngineLost, EngineSession, Event
+from bailiwick.engines.parameters import ParameterValue
 from bailiwick.engines.spark_calls import SparkCalls
+from bailiwick.engines.spark_literals import sql_relation
 from bailiwick.engines.spark_operation import Operation
+from bailiwick.engines.spark_write import write_plan
+from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, OperationId, new_operation_id, new_session_id
 
@@ -31,6 +34,10 @@ INTERRUPT_EVERY_S: Final = 0.25
 DESCRIBE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Describe"
 
 _OTHER_CATALOG: Final = "spark_catalog"
+_TIME_ZONE: Final = "spark.sql.session.timeZone"
+_DOUBLE_QUOTED_IDENTIFIERS: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
+_FIRST_LOCALE: Final = ("UTC", False)
+"""What the engine is started with (`launch.py`), and so what every session begins with."""
 _OPTIONS: Final = (
     # Spark's server bears a ping every five minutes; after a few more it hangs up on every session of the
     # channel (`too_many_pings`). So pings find a dead wire only; a hanging engine is noticed from above.
@@ -90,23 +97,32 @@ class SparkConnectSession(EngineSession):
         self._running: set[Operation] = set()
         self._is_tainted = False
         self._current: tuple[str, tuple[str, ...]] | None = None
+        self._locale: tuple[str, bool] | None = _FIRST_LOCALE
 
     async def configure(self, conf: Mapping[str, str]) -> None:
-        """Set these for the session's whole life. A catalog reads its own only when it is first used."""
+        """Set these until they are set again. A catalog reads its own only when it is first used."""
         operation = proto.ConfigRequest.Operation()
         operation.set.pairs.extend(proto.KeyValue(key=key, value=value) for key, value in conf.items())
         await self._calls.unary("Config", proto.ConfigRequest(operation=operation), timeout_s=CALL_TIMEOUT_S)
 
     def execute(
-        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+        self,
+        sql: str,
+        *,
+        operation: OperationId,
+        lease: LeaseId,
+        reattachable: bool = False,
+        parameters: Sequence[ParameterValue] = (),
     ) -> AsyncIterator[Event]:
         plan = proto.Plan()
-        plan.root.sql.query = sql
+        plan.root.sql.CopyFrom(sql_relation(sql, parameters))
         return self._run(plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql)
 
-    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
+    async def describe(
+        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+    ) -> Description:
         plan = proto.Plan()
-        question = json.dumps({"sql": sql}).encode()
+        question = sql_relation(sql, parameters).SerializeToString()
         plan.root.extension.CopyFrom(Any(type_url=DESCRIBE_TYPE_URL, value=question))
         try:
             async with asyncio.timeout(timeout_s):
@@ -117,6 +133,9 @@ class SparkConnectSession(EngineSession):
                 Code.QUERY_TIMEOUT, f"Spark did not say within {timeout_s:g} s what the statement is."
             ) from None
         return Description.from_json(_only_text(batches))
+
+    def write(self, write: Write, *, operation: OperationId, lease: LeaseId) -> AsyncIterator[Event]:
+        return self._run(write_plan(write), operation=operation, lease=lease, reattachable=True)
 
     async def interrupt(self, operation: OperationId) -> None:
         request = proto.InterruptRequest(
@@ -136,6 +155,16 @@ class SparkConnectSession(EngineSession):
             plan.root.catalog.set_current_database.db_name = full_name(namespace)
             await self._finish(plan, lease)
         self._current = (catalog, namespace)
+
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+        if self._locale == (time_zone, double_quoted_identifiers):
+            return
+        # Until Spark has confirmed it nobody knows what holds.
+        self._locale = None
+        await self.configure(
+            {_TIME_ZONE: time_zone, _DOUBLE_QUOTED_IDENTIFIERS: str(double_quoted_identifiers).lower()}
+        )
+        self._locale = (time_zone, double_quoted_identifiers)
 
     async def settle(self, timeout_s: float) -> bool:
         for operation in self._running:

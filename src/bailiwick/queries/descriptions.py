@@ -1,15 +1,19 @@
 """What Spark said about statements, kept as long as it stays true.
 
-An answer depends on the text, on what names and quotes in it mean, and on the catalog; the catalog's version is
-part of the key, so any commit makes the old answers unreachable. Statements that reach into catalogs of
-which no version is known are not kept. Only whole answers are kept, never failures, and never who asked:
-the verdict is made anew each time.
+An answer depends on the text, on what names and quotes in it mean, on its parameters, and on the catalog;
+the catalog's version is part of the key, so any commit makes the old answers unreachable. Statements that
+reach into catalogs of which no version is known are not kept. Only whole answers are kept, never failures,
+and never who asked: the verdict is made anew each time.
+
+Parameters count with their values, not only with their types: `SELECT ?` names its column after the value,
+and the digits of a decimal result depend on those of a literal.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from bailiwick.engines.description import Description
+from bailiwick.engines.parameters import ParameterValue, size_bytes
 from bailiwick.queries.statement import Statement
 from bailiwick.queries.verdict import CATALOGS
 
@@ -17,11 +21,13 @@ ENTRIES_MAX = 2000
 BYTES_MAX = 32 << 20
 TEXT_CHARACTERS_MAX = 32_768
 """A longer statement is hardly one that comes again."""
+PARAMETER_BYTES_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     sql: str
+    parameters: tuple[ParameterValue, ...]
     catalog: str
     namespace: tuple[str, ...]
     time_zone: str
@@ -32,6 +38,7 @@ class Key:
     def of(cls, statement: Statement, catalog_version: int) -> "Key":
         return cls(
             statement.sql,
+            statement.parameters,
             statement.catalog,
             statement.namespace,
             statement.time_zone,
@@ -62,7 +69,7 @@ class Descriptions:
         """Remember an answer that was given while the catalog's version was the key's, from begin to end."""
         if len(key.sql) > TEXT_CHARACTERS_MAX or not description.catalogs <= CATALOGS:
             return
-        if description.dynamic_names:
+        if description.dynamic_names or size_bytes(key.parameters) > PARAMETER_BYTES_MAX:
             return
         if (replaced := self._entries.pop(key, None)) is not None:
             self._bytes -= _weight_bytes(key, replaced)
@@ -75,4 +82,6 @@ class Descriptions:
 def _weight_bytes(key: Key, description: Description) -> int:
     """About what an entry holds: mostly its text, its schema and the names in it."""
     names = sum(map(len, (*description.reads, *description.writes, *description.functions)))
-    return 1024 + 2 * len(key.sql) + len(description.schema or b"") + 2 * names
+    return (
+        1024 + 2 * len(key.sql) + 2 * size_bytes(key.parameters) + len(description.schema or b"") + 2 * names
+    )

@@ -106,24 +106,41 @@ async def prepare(statement: Statement, side: SparkSide, timeout_s: float) -> De
 async def _describe_alone(statement: Statement, side: SparkSide, timeout_s: float) -> Description:
     why = failures.timed_out(timeout_s)
     try:
-        async with asyncio.timeout(timeout_s) as deadline, side.pool.lease(statement.principal) as lease:
+        async with asyncio.timeout(timeout_s) as deadline:
 
             def give_up() -> None:
                 nonlocal why
                 why = failures.stalled(side.limits.stream_idle_s)
-                lease.spoil("no sign of life")
                 deadline.reschedule(0.0)
 
-            pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
             try:
-                await lease.session.use(statement.catalog, statement.namespace, lease=lease.id)
-                description = await describe(statement, lease, side)
-                await _wait_settled(lease)
-                return description
-            finally:
-                pulse.stop()
+                return await _ask(statement, side, give_up)
+            except EngineLost:
+                # Asking runs nothing, so who met a dying engine may ask the next one.
+                breadcrumb("asked a dying engine")
+                return await _ask(statement, side, give_up)
     except TimeoutError:
         raise why from None
+
+
+async def _ask(statement: Statement, side: SparkSide, give_up: Callable[[], None]) -> Description:
+    async with side.pool.lease(statement.principal) as lease:
+
+        def spoil() -> None:
+            lease.spoil("no sign of life")
+            give_up()
+
+        pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=spoil)
+        try:
+            await _set_up(lease, statement)
+            description = await describe(statement, lease, side)
+            await _wait_settled(lease)
+            return description
+        except EngineLost:
+            lease.spoil("engine lost")
+            raise
+        finally:
+            pulse.stop()
 
 
 async def describe(statement: Statement, lease: Lease, side: SparkSide) -> Description:
@@ -134,10 +151,20 @@ async def describe(statement: Statement, lease: Lease, side: SparkSide) -> Descr
         return known
     # The deadline that counts is the query's own, and it ends this from outside.
     timeout_s = side.limits.timeout_max_s + 1.0
-    description = await lease.session.describe(statement.sql, lease=lease.id, timeout_s=timeout_s)
+    description = await lease.session.describe(
+        statement.sql, lease=lease.id, timeout_s=timeout_s, parameters=statement.parameters
+    )
     if side.catalog_version() == key.catalog_version:
         side.descriptions.keep(key, description)
     return description
+
+
+async def _set_up(lease: Lease, statement: Statement) -> None:
+    """Let the session mean by names, times and quotes what the statement's author means."""
+    await lease.session.use(statement.catalog, statement.namespace, lease=lease.id)
+    await lease.session.localise(
+        time_zone=statement.time_zone, double_quoted_identifiers=statement.double_quoted_identifiers
+    )
 
 
 def check(statement: Statement, description: Description, limits: LimitsConfig) -> None:
@@ -166,7 +193,7 @@ async def _answer(running: Running, lease: Lease, side: SparkSide) -> None:
     statement = running.statement
     pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
     try:
-        await lease.session.use(statement.catalog, statement.namespace, lease=lease.id)
+        await _set_up(lease, statement)
         description = await describe(statement, lease, side)
         pulse.beat()
         breadcrumb("described", kind=description.kind.value, command=description.command)
@@ -190,7 +217,11 @@ async def _drain(
     """Take everything as fast as Spark gives it."""
     is_change = description.kind is Kind.CHANGE
     events = lease.session.execute(
-        running.statement.sql, operation=operation, lease=lease.id, reattachable=is_change
+        running.statement.sql,
+        operation=operation,
+        lease=lease.id,
+        reattachable=is_change,
+        parameters=running.statement.parameters,
     )
     async for event in events:
         pulse.beat()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from bailiwick.engines.description import Kind, Parameter
+from bailiwick.engines.parameters import ParameterValue
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId
 from bailiwick.results.batches import Frame
@@ -20,6 +21,8 @@ class Statement:
     sql: str
     principal: Principal
     door: str
+    parameters: tuple[ParameterValue, ...] = ()
+    """One for each `?` of it; none where they are not known yet."""
     timeout_s: float | None = None
     """How long it may take; None for the configured default."""
     catalog: str = DEFAULT_CATALOG

@@ -5,13 +5,14 @@ answers with one empty batch.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Event
+from bailiwick.engines.parameters import ParameterValue
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, NodeId, OperationId
 
@@ -33,6 +34,7 @@ class Executed:
     lease: LeaseId
     sql: str
     reattachable: bool
+    parameters: tuple[ParameterValue, ...] = ()
 
 
 class ScriptedEngine(Engine):
@@ -92,13 +94,16 @@ class ScriptedSession(EngineSession):
         self.handle = handle
         self.is_closed = False
         self.current: tuple[str, tuple[str, ...]] | None = None
+        self.locale: tuple[str, bool] | None = None
         self._engine = engine
         self._running: dict[OperationId, asyncio.Event] = {}
         self._interruptible: set[OperationId] = set()
         self._lost = asyncio.Event()
 
-    async def describe(self, sql: str, *, lease: LeaseId, timeout_s: float) -> Description:
-        del lease, timeout_s
+    async def describe(
+        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+    ) -> Description:
+        del lease, timeout_s, parameters
         self._check_alive()
         answer = self._engine.answers.get(sql, Answer())
         if isinstance(answer.error, BailiwickError):
@@ -106,10 +111,16 @@ class ScriptedSession(EngineSession):
         return answer.description
 
     async def execute(
-        self, sql: str, *, operation: OperationId, lease: LeaseId, reattachable: bool = False
+        self,
+        sql: str,
+        *,
+        operation: OperationId,
+        lease: LeaseId,
+        reattachable: bool = False,
+        parameters: Sequence[ParameterValue] = (),
     ) -> AsyncIterator[Event]:
         self._check_alive()
-        self._engine.executed.append(Executed(self.handle, lease, sql, reattachable))
+        self._engine.executed.append(Executed(self.handle, lease, sql, reattachable, tuple(parameters)))
         answer = self._engine.answers.get(sql, Answer())
         interrupted = self._running[operation] = asyncio.Event()
         if not answer.ignores_interrupts:
@@ -138,6 +149,10 @@ class ScriptedSession(EngineSession):
         del lease
         self._check_alive()
         self.current = (catalog, namespace)
+
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+        self._check_alive()
+        self.locale = (time_zone, double_quoted_identifiers)
 
     async def settle(self, timeout_s: float) -> bool:
         del timeout_s

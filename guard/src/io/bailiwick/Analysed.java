@@ -22,6 +22,7 @@ import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Tuple3;
@@ -31,6 +32,7 @@ import scala.runtime.BoxedUnit;
 
 /** What Spark's analysis of a plan tells. Commands in it are not carried out. */
 final class Analysed {
+  private static final Expression ONE = Literal.create(1, DataTypes.IntegerType);
   final Set<List<String>> reads = new LinkedHashSet<>();
   final TreeMap<Integer, String> parameterTypes = new TreeMap<>();
   boolean deterministic = true;
@@ -49,6 +51,10 @@ final class Analysed {
       visit(node);
       return BoxedUnit.UNIT;
     });
+  }
+
+  String[] columns() {
+    return plan.schema().fieldNames();
   }
 
   /** The schema as Spark will stream it, as an encapsulated IPC message; null where a parameter decides it. */
@@ -106,9 +112,16 @@ final class Analysed {
   private static LogicalPlan withPlaceholders(LogicalPlan parsed) {
     LogicalPlan outside = parsed.transformAllExpressionsWithSubqueries(
         new Replacement<Expression, PosParameter>(PosParameter.class, found -> new Placeholder(found.pos())));
-    // The expressions of a WITH are in no child of it.
     return outside.transformDownWithSubqueries(
-        new Replacement<LogicalPlan, UnresolvedWith>(UnresolvedWith.class, Analysed::withPlaceholdersInside));
+        new Replacement<LogicalPlan, LogicalPlan>(LogicalPlan.class, Analysed::withPlaceholdersInside));
+  }
+
+  private static LogicalPlan withPlaceholdersInside(LogicalPlan node) {
+    if (Kinds.COUNT_FIRST.contains(node.getClass())) {
+      return (LogicalPlan) node.mapExpressions(count -> count instanceof Placeholder ? ONE : count);
+    }
+    // The expressions of a WITH are in no child of it.
+    return node instanceof UnresolvedWith with ? withPlaceholdersInside(with) : node;
   }
 
   private static LogicalPlan withPlaceholdersInside(UnresolvedWith with) {

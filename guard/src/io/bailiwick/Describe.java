@@ -8,13 +8,16 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.TreeMap;
+import org.apache.spark.connect.proto.SQL;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedInlineTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.parser.PositionalParameterContext;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connect.planner.SparkConnectPlanner;
@@ -30,7 +33,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>A query is analysed, and so is what only tells (SHOW, DESCRIBE). A change is not: Spark carries out some of them
  * while it analyses (CALL, a MERGE that evolves its table's schema). Only the queries inside it are, for the tables
- * they read. Errors of parsing and analysis are Spark's own.
+ * they read. Errors of parsing and analysis are Spark's own. The question is the message by which the statement will be
+ * run. Its parameters may be missing: then the answer says which types they should have, as far as Spark can tell.
  */
 public final class Describe implements RelationPlugin {
   private static final String TYPE = "type.googleapis.com/bailiwick.Describe";
@@ -44,11 +48,12 @@ public final class Describe implements RelationPlugin {
       if (!request.getTypeUrl().equals(TYPE)) {
         return Optional.empty();
       }
-      String sql = JSON.readTree(request.getValue().toByteArray()).required("sql").textValue();
-      if (depth(sql) > DEPTH_MAX) {
+      SQL question = SQL.parseFrom(request.getValue());
+      if (depth(question.getQuery()) > DEPTH_MAX) {
         throw tooComplex();
       }
-      return Optional.of(row(describe(planner.session(), sql).toString()));
+      List<Expression> values = question.getPosArgumentsList().stream().map(planner::transformExpression).toList();
+      return Optional.of(row(describe(planner.session(), question.getQuery(), values).toString()));
     } catch (IOException | AnalysisException error) {
       throw unchecked(error);
     } catch (StackOverflowError error) {
@@ -71,14 +76,20 @@ public final class Describe implements RelationPlugin {
     return new AnalysisException("FAILED_TO_PARSE_TOO_COMPLEX", scala.collection.immutable.Map$.MODULE$.empty());
   }
 
-  private static ObjectNode describe(SparkSession session, String sql) throws IOException, AnalysisException {
-    LogicalPlan plan = session.sessionState().sqlParser().parsePlan(sql);
+  private static ObjectNode describe(SparkSession session, String sql, List<Expression> values)
+      throws IOException, AnalysisException {
+    ParserInterface parser = session.sessionState().sqlParser();
+    LogicalPlan plan = values.isEmpty()
+        ? parser.parsePlan(sql) : parser.parsePlanWithParameters(sql, new PositionalParameterContext(seq(values)));
     CatalogManager catalogs = session.sessionState().catalogManager();
     Parsed parsed = new Parsed(plan, catalogs);
     Analysed analysed = null;
     switch (parsed.kind()) {
       case Kinds.READ, Kinds.SHOWS -> analysed = analyse(session, plan, parsed);
-      case Kinds.CHANGE -> queriesInside(plan, catalogs).forEach(query -> tryReads(session, query, parsed));
+      case Kinds.CHANGE -> {
+        queriesInside(plan, catalogs).forEach(query -> tryReads(session, query, parsed));
+        Wanted.types(session, plan, parsed);
+      }
       default -> { }
     }
     return answer(parsed, analysed);
@@ -92,6 +103,7 @@ public final class Describe implements RelationPlugin {
     try {
       Analysed analysed = new Analysed(session, plan);
       parsed.reads.addAll(analysed.reads);
+      parsed.learn(analysed.parameterTypes);
       analysed.reads.forEach(name -> parsed.catalogs.add(name.get(0)));
       return analysed;
     } catch (Exception error) {
@@ -141,11 +153,10 @@ public final class Describe implements RelationPlugin {
     names(answer.putArray("writes"), parsed.writes);
     parsed.catalogs.forEach(answer.putArray("catalogs")::add);
     parsed.functions.forEach(answer.putArray("functions")::add);
-    TreeMap<Integer, String> types = analysed == null ? new TreeMap<>() : analysed.parameterTypes;
     ArrayNode parameters = answer.putArray("parameters");
     int position = 0;
-    for (int offset : parsed.parameters) { // Spark knows a parameter by where it stands in the text.
-      parameters.addObject().put("position", position++).put("type", types.get(offset));
+    for (String type : parsed.parameters.values()) {
+      parameters.addObject().put("position", position++).put("type", type);
     }
     answer.put("dynamic_names", parsed.dynamicNames);
     answer.put("deterministic", read && analysed != null && analysed.deterministic && !parsed.sampled);

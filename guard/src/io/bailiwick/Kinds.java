@@ -37,6 +37,9 @@ final class Kinds {
       InsertIntoStatement.class, OverwriteByExpression.class, MergeIntoTable.class, UpdateTable.class,
       DeleteFromTable.class);
 
+  /** What begins with a number of rows. Spark wants to know it while it analyses. */
+  static final Set<Class<?>> COUNT_FIRST = Set.of(GlobalLimit.class, LocalLimit.class, Offset.class);
+
   private static final Set<Class<?>> CHANGES = Set.of(
       CreateTable.class, CreateTableAsSelect.class, ReplaceTable.class, ReplaceTableAsSelect.class, DropTable.class,
       RenameTable.class, TruncateTable.class, TruncatePartition.class, AddColumns.class, ReplaceColumns.class,

@@ -5,7 +5,9 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.analysis.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
@@ -28,7 +30,8 @@ final class Parsed {
   final Set<List<String>> writes = new LinkedHashSet<>();
   final Set<String> catalogs = new TreeSet<>();
   final Set<String> functions = new TreeSet<>();
-  final TreeSet<Integer> parameters = new TreeSet<>();
+  /** The type of each parameter, null where it is not known, by where the parameter stands in the text. */
+  final TreeMap<Integer, String> parameters = new TreeMap<>();
   boolean dynamicNames;
   boolean dynamicExpressions;
   boolean sampled;
@@ -58,6 +61,11 @@ final class Parsed {
   private String reflection() {
     return functions.stream().filter(name -> REFLECTION.contains(name.substring(name.lastIndexOf('.') + 1)))
         .findFirst().orElse(null);
+  }
+
+  void learn(TreeMap<Integer, String> types) {
+    types.values().removeIf(Objects::isNull);
+    parameters.putAll(types);
   }
 
   /** The name as a catalog knows it, by Spark's own rule: catalog, namespace, name. */
@@ -157,7 +165,10 @@ final class Parsed {
       dynamicNames = true;
       dynamicExpressions = true;
     } else if (part instanceof PosParameter parameter) {
-      parameters.add(parameter.pos());
+      parameters.putIfAbsent(parameter.pos(), null);
+    } else if (Kinds.COUNT_FIRST.contains(part.getClass())
+        && ((Product) part).productElement(0) instanceof PosParameter count) {
+      parameters.put(count.pos(), "int");
     } else if (part instanceof Sample) {
       sampled = true;
     }
