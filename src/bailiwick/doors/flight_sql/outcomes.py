@@ -6,7 +6,7 @@ many: then the oldest go first, a principal's own before anyone else's.
 """
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bailiwick.clock import Clock
 from bailiwick.errors import BailiwickError, Code
@@ -63,6 +63,16 @@ class Outcomes:
         self._forget_expired()
         kept = self._kept.get(query_id)
         return kept.messages if kept else None
+
+    def extend(self, query_id: QueryId) -> float | None:
+        """Keep it as long as if it were new, and say until when; None if it is gone."""
+        self._forget_expired()
+        kept = self._kept.get(query_id)
+        if kept is None:
+            return None
+        self._kept[query_id] = replace(kept, expires_at=self._now() + self._keep_s)
+        self._kept.move_to_end(query_id)
+        return self._kept[query_id].expires_at
 
     def check_size(self, size_bytes: int) -> None:
         """Refuse an outcome that has grown too large to keep. The change itself has happened by then."""

@@ -1,0 +1,122 @@
+"""CancelFlightInfo, CancelQuery, RenewFlightEndpoint: what a client can still do about an answer it awaits.
+
+Whom a ticket belongs to is checked before anything else; another's ticket is refused in the same words as a
+forged one.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from bailiwick._generated import Flight_pb2 as flight
+from bailiwick._generated import FlightSql_pb2 as sql
+from bailiwick.clock import Clock, wall
+from bailiwick.doors.flight_sql.polling import Polls, timestamp
+from bailiwick.doors.flight_sql.reading import read_ticket
+from bailiwick.doors.flight_sql.tickets import Outcome, Read, Tickets, refusal
+from bailiwick.doors.flight_sql.wire import pack, parse, unpack
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.principal import Principal
+from bailiwick.ids import QueryId
+
+ENDPOINTS_MAX = 100
+
+Extend = Callable[[QueryId], float | None]
+"""Keep a change's outcome for longer, and say until when; None if it is not kept any more."""
+
+
+class Queries(Protocol):
+    """The query service, as far as cancelling needs it."""
+
+    async def cancel(self, query_id: QueryId, by: Principal) -> None: ...
+
+    def progress(self, query_id: QueryId) -> tuple[int, int] | None:
+        """None for a query that does not live."""
+
+
+class Cancelling:
+    def __init__(
+        self,
+        queries: Queries,
+        tickets: Tickets,
+        polls: Polls,
+        *,
+        extend: Extend,
+        ticket_s: float,
+        now: Clock = wall,
+    ) -> None:
+        self._queries = queries
+        self._tickets = tickets
+        self._polls = polls
+        self._extend = extend
+        self._ticket_s = ticket_s
+        self._now = now
+
+    async def cancel_info(self, principal: Principal, body: bytes) -> bytes:
+        """CancelFlightInfo: a CancelFlightInfoResult."""
+        request = parse(flight.CancelFlightInfoRequest, body)
+        is_cancelled = await self._cancel(principal, request.info)
+        status = flight.CANCEL_STATUS_CANCELLED if is_cancelled else flight.CANCEL_STATUS_NOT_CANCELLABLE
+        return flight.CancelFlightInfoResult(status=status).SerializeToString()
+
+    async def cancel_query(self, principal: Principal, body: bytes) -> bytes:
+        """CancelQuery, the older way: an ActionCancelQueryResult, packed."""
+        name, value = unpack(body)
+        if name != "ActionCancelQueryRequest":
+            raise BailiwickError(Code.PARSE_ERROR, "The action's body is not an ActionCancelQueryRequest.")
+        info = parse(flight.FlightInfo, parse(sql.ActionCancelQueryRequest, value).info)
+        is_cancelled = await self._cancel(principal, info)
+        answer = sql.ActionCancelQueryResult
+        status = answer.CANCEL_RESULT_CANCELLED if is_cancelled else answer.CANCEL_RESULT_NOT_CANCELLABLE
+        return pack(answer(result=status))
+
+    def renew(self, principal: Principal, body: bytes) -> bytes:
+        """RenewFlightEndpoint: the endpoint with a new ticket, which is good until its expiration time."""
+        endpoint = parse(flight.RenewFlightEndpointRequest, body).endpoint
+        errand = self._tickets.redeem(principal, read_ticket(endpoint.ticket.SerializeToString()))
+        expires_at = self._now() + self._ticket_s
+        if isinstance(errand, Outcome):
+            kept_until = self._kept_until(errand.query_id)
+            if kept_until is None:
+                raise refusal()
+            expires_at = min(expires_at, kept_until)
+        ticket = pack(sql.TicketStatementQuery(statement_handle=self._tickets.issue(principal, errand)))
+        return flight.FlightEndpoint(
+            ticket=flight.Ticket(ticket=ticket),
+            location=endpoint.location,
+            expiration_time=timestamp(expires_at),
+            app_metadata=endpoint.app_metadata,
+        ).SerializeToString()
+
+    def _kept_until(self, query_id: QueryId) -> float | None:
+        if self._polls.holds(query_id):
+            return self._polls.expires_at(query_id)
+        return self._extend(query_id)
+
+    async def _cancel(self, principal: Principal, info: flight.FlightInfo) -> bool:
+        """Whether something was going on and is ended now. What has ended, or not begun, is not cancelled."""
+        query_ids = self._query_ids(principal, info)
+        return any([await self._cancel_one(principal, query_id) for query_id in query_ids])
+
+    def _query_ids(self, principal: Principal, info: flight.FlightInfo) -> list[QueryId]:
+        if len(info.endpoint) > ENDPOINTS_MAX:
+            raise BailiwickError(
+                Code.INVALID_ARGUMENTS, f"A FlightInfo of this server has at most {ENDPOINTS_MAX} endpoints."
+            )
+        query_ids = []
+        for endpoint in info.endpoint:
+            errand = self._tickets.redeem(principal, read_ticket(endpoint.ticket.SerializeToString()))
+            if isinstance(errand, Read | Outcome):
+                query_ids.append(errand.query_id)
+        if info.HasField("flight_descriptor") and info.flight_descriptor.cmd and not info.endpoint:
+            polled = self._polls.query_id(principal, info.flight_descriptor)
+            if polled is not None:
+                query_ids.append(polled)
+        return query_ids
+
+    async def _cancel_one(self, principal: Principal, query_id: QueryId) -> bool:
+        if self._polls.holds(query_id):
+            return self._polls.cancel(principal, query_id)
+        if self._queries.progress(query_id) is None:
+            return False
+        await self._queries.cancel(query_id, principal)
+        return True
