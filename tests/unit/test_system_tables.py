@@ -14,7 +14,14 @@ from bailiwick.ids import NodeId, QueryId
 from bailiwick.queries import sandbox as sandbox_module
 from bailiwick.queries.query import Failure, Query, State
 from bailiwick.queries.sandbox import Sandbox
-from bailiwick.queries.system_tables import NODES_SCHEMA, QUERIES_SCHEMA, Node, SystemTables
+from bailiwick.queries.system_tables import (
+    NODES_SCHEMA,
+    QUERIES_SCHEMA,
+    Node,
+    SystemTables,
+    nodes_table,
+    queries_table,
+)
 
 ADMIN = Principal("root", frozenset({"admin"}))
 ANN = Principal("ann", frozenset({"reader"}))
@@ -65,7 +72,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def tables(sandbox: Sandbox) -> SystemTables:
-    return SystemTables(sandbox, queries=visible, nodes=lambda: [EMBEDDED], wall=lambda: NOW)
+    return SystemTables(sandbox, [queries_table(visible, lambda: NOW), nodes_table(lambda: [EMBEDDED])])
 
 
 async def ask(tables: SystemTables, sql: str, who: Principal = ADMIN) -> pa.Table:
@@ -107,6 +114,7 @@ async def test_what_is_not_a_query_over_system_tables_is_left_to_spark(
         "WITH q AS (SELECT * FROM system.runtime.queries) SELECT count(*) FROM q",
         "SELECT sum(n) FROM (SELECT 1 AS n FROM system.runtime.queries)",
         "SELECT count(system.runtime.queries.query_id) FROM system.runtime.queries;",
+        "SELECT count(queries.query_id) FROM system.runtime.queries",
         "SELECT count(DISTINCT q.query_id) FROM system.runtime.queries q, range(5), (VALUES (1)) v(x)",
         "SELECT count(*) FROM system.runtime.queries q LEFT JOIN system.runtime.nodes n USING (node_id)",
     ],
@@ -124,7 +132,7 @@ async def test_queries_over_system_tables_are_answered_here(tables: SystemTables
         "SELECT * FROM system.runtime.queries, read_csv('/etc/passwd')",
         "SELECT * FROM system.runtime.queries, '/etc/passwd'",
         "SELECT * FROM system.runtime.queries, query('SELECT 1')",
-        "SELECT * FROM system.runtime.queries, information_schema.tables",
+        "SELECT * FROM system.runtime.queries, information_schema.more.tables",
         "SELECT * FROM system.runtime.queries, (DESCRIBE system.runtime.nodes)",
         "DESCRIBE system.runtime.queries",
         "SELECT current_setting('memory_limit') FROM system.runtime.queries",
@@ -233,7 +241,7 @@ async def test_inside_there_is_no_way_out(sandbox: Sandbox, sql: str) -> None:
     tree = await sandbox.parse(sql)
     assert tree is not None
     with pytest.raises(BailiwickError) as refused:
-        await sandbox.query(tree, {"runtime.queries": QUERIES_SCHEMA.empty_table()})
+        await sandbox.query(tree, {("system_runtime", "queries"): QUERIES_SCHEMA.empty_table()})
     assert refused.value.code in (Code.ACCESS_DENIED, Code.TABLE_NOT_FOUND)
     assert "/root" not in refused.value.message
 

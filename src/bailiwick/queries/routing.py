@@ -1,8 +1,9 @@
-"""Which statements are about the gateway itself, and so are not for Spark.
+"""Which statements are about the gateway itself or its catalog, and so are not for Spark.
 
-A statement that reads `system.<schema>.<table>` and nothing else is answered in this process. Spark cannot
-see those tables and this process cannot see the lake's, so one statement cannot read both. Text is never
-searched for table names: the tree of DuckDB's own parser is, which knows strings, comments and quotes.
+A statement that reads `system.<schema>.<table>` or `information_schema.<table>` and nothing else is answered
+in this process. Spark cannot see those tables and this process cannot see the lake's, so one statement cannot
+read both. Text is never searched for table names: the tree of DuckDB's own parser is, which knows strings,
+comments and quotes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +13,14 @@ from typing import Any
 from bailiwick.errors import BailiwickError, Code
 
 CATALOG = "system"
+LAKE = "lake"
+INFORMATION_SCHEMA = "information_schema"
 
 Tree = Mapping[str, Any]
 """A parsed statement, as DuckDB's json_serialize_sql gives it."""
+
+SystemName = tuple[str, str, str]
+"""Catalog, schema and name of a table of ours, in lower case."""
 
 _TABLES_WITHOUT_NAMES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY"})
 _TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
@@ -27,16 +33,24 @@ class SystemQuery:
 
     tree: Tree
     """Its parse tree, in which the tables have the names they have inside the sandbox."""
-    tables: frozenset[str]
-    """`runtime.queries` and so on."""
+    tables: frozenset[SystemName]
 
 
 def mentions_system(sql: str) -> bool:
     """A cheap look that never misses a statement about system tables."""
-    return CATALOG in sql.lower()
+    lowered = sql.lower()
+    return CATALOG in lowered or INFORMATION_SCHEMA in lowered
 
 
-def route(sql: str, parse: Callable[[str], Tree | None], known_tables: frozenset[str]) -> SystemQuery | None:
+def sandbox_name(name: SystemName) -> tuple[str, str]:
+    """Schema and name inside the sandbox, where `system` and `information_schema` are DuckDB's own."""
+    catalog, schema, table = name
+    return f"{catalog}_{schema}", table
+
+
+def route(
+    sql: str, parse: Callable[[str], Tree | None], known_tables: frozenset[SystemName]
+) -> SystemQuery | None:
     """The statement as one over system tables, or None if it is not about them.
 
     `parse` gives None for what is not one SELECT in DuckDB's eyes. Raises NOT_SUPPORTED for a mixture and
@@ -46,29 +60,25 @@ def route(sql: str, parse: Callable[[str], Tree | None], known_tables: frozenset
     if tree is None:
         return None
     nodes = list(_nodes(tree))
-    names = [_path(node) for node in nodes if node.get("type") == "BASE_TABLE"]
-    ours = [name for name in names if _is_ours(name)]
+    paths = [_path(node) for node in nodes if node.get("type") == "BASE_TABLE"]
+    ours = {path: name for path in paths if (name := _system_name(path)) is not None}
     if not ours:
         return None
-    _refuse_unknown(ours, known_tables)
-    _refuse_mixture(nodes, names)
+    for path, name in ours.items():
+        if name not in known_tables:
+            raise BailiwickError(Code.TABLE_NOT_FOUND, f"There is no table {'.'.join(path)}.")
+    _refuse_mixture(nodes, paths)
     for node in nodes:
-        _rename(node)
-    return SystemQuery(tree, frozenset(".".join(name[1:]).lower() for name in ours))
+        _rename(node, frozenset(ours.values()))
+    return SystemQuery(tree, frozenset(ours.values()))
 
 
-def _refuse_unknown(ours: list[tuple[str, ...]], known_tables: frozenset[str]) -> None:
-    for name in ours:
-        if ".".join(name[1:]).lower() not in known_tables:
-            raise BailiwickError(Code.TABLE_NOT_FOUND, f"There is no table {'.'.join(name)}.")
-
-
-def _refuse_mixture(nodes: list[dict[str, Any]], names: list[tuple[str, ...]]) -> None:
+def _refuse_mixture(nodes: list[dict[str, Any]], paths: list[tuple[str, ...]]) -> None:
     """Everything that a statement reads must be a system table, or come from one."""
     own_names = {entry["key"].lower() for node in nodes for entry in _common_table_expressions(node)}
-    for name in names:
-        if not _is_ours(name) and not (len(name) == 1 and name[0].lower() in own_names):
-            raise _not_supported(f"System tables cannot be read together with {'.'.join(name)}.")
+    for path in paths:
+        if _system_name(path) is None and not (len(path) == 1 and path[0].lower() in own_names):
+            raise _not_supported(f"System tables cannot be read together with {'.'.join(path)}.")
     for node in nodes:
         kind = node.get("type")
         if kind == "TABLE_FUNCTION":
@@ -85,19 +95,30 @@ def _not_supported(message: str) -> BailiwickError:
     return BailiwickError(Code.NOT_SUPPORTED, message)
 
 
-def _rename(node: dict[str, Any]) -> None:
-    """Inside the sandbox the schemas are the same, but the catalog `system` is DuckDB's own."""
-    if node.get("type") == "BASE_TABLE" and _is_ours(_path(node)):
-        node["catalog_name"] = ""
-        node["qualified_name"] = {"path": [part.lower() for part in _path(node)[1:]]}
+def _rename(node: dict[str, Any], used: frozenset[SystemName]) -> None:
+    """Tables, and columns that are spelled with their table's whole name, get their names of the sandbox."""
+    if node.get("type") == "BASE_TABLE":
+        name = _system_name(_path(node))
+        if name is not None:
+            node["catalog_name"] = ""
+            node["qualified_name"] = {"path": [*sandbox_name(name)]}
     elif node.get("type") == "COLUMN_REF":
         columns = node.get("column_names") or []
-        if len(columns) > 3 and columns[0].lower() == CATALOG:
-            node["column_names"] = columns[1:]
+        for length in (3, 2):
+            name = _system_name(tuple(columns[:length]))
+            if len(columns) > length and name in used:
+                node["column_names"] = [*sandbox_name(name), *columns[length:]]
+                return
 
 
-def _is_ours(name: tuple[str, ...]) -> bool:
-    return len(name) == 3 and name[0].lower() == CATALOG
+def _system_name(path: tuple[str, ...]) -> SystemName | None:
+    """What `path` means if it is one of ours. Without a catalog, `information_schema` is the lake's."""
+    match tuple(part.lower() for part in path):
+        case ("system", schema, table):
+            return CATALOG, schema, table
+        case ("lake", "information_schema", table) | ("information_schema", table):
+            return LAKE, INFORMATION_SCHEMA, table
+    return None
 
 
 def _is_table(node: Mapping[str, Any]) -> bool:

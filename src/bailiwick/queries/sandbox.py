@@ -20,6 +20,9 @@ from bailiwick.queries.routing import Tree
 
 T = TypeVar("T")
 
+Tables = Mapping[tuple[str, str], pa.Table]
+"""What a statement may read, by schema and name inside the sandbox."""
+
 THREADS = 2
 MEMORY_LIMIT = "256MB"
 RESULT_ROWS_MAX = 1_000_000
@@ -61,11 +64,11 @@ class Sandbox:
         parser = await asyncio.shield(asyncio.wrap_future(self._parser))
         return await asyncio.wrap_future(self._parsing.submit(_parse, parser.cursor(), sql))
 
-    async def query(self, tree: Tree, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Answer the statement. `tables` maps `schema.table` to its rows. Cancelling interrupts DuckDB."""
+    async def query(self, tree: Tree, tables: Tables) -> pa.Table:
+        """Answer the statement. Cancelling interrupts DuckDB."""
         return await self._ask(tree, tables, _read)
 
-    async def schema(self, tree: Tree, tables: Mapping[str, pa.Table]) -> pa.Schema:
+    async def schema(self, tree: Tree, tables: Tables) -> pa.Schema:
         """What the answer's columns would be. Reads no rows."""
         return await self._ask(tree, tables, _schema)
 
@@ -75,7 +78,7 @@ class Sandbox:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._parsing.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask(self, tree: Tree, tables: Mapping[str, pa.Table], read: Callable[[Any], T]) -> T:
+    async def _ask(self, tree: Tree, tables: Tables, read: Callable[[Any], T]) -> T:
         fresh = self._spare or self._executor.submit(_open)
         self._spare = self._executor.submit(_open)
         connection = await asyncio.wrap_future(fresh)
@@ -169,10 +172,9 @@ def _open() -> Any:
     return connection
 
 
-def _fill(connection: Any, tables: Mapping[str, pa.Table]) -> None:
+def _fill(connection: Any, tables: Tables) -> None:
     """Copy the tables in, then close the door behind them."""
-    for name, rows in tables.items():
-        schema, _, table = name.partition(".")
+    for (schema, table), rows in tables.items():
         connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
         connection.register("rows_of_the_table", rows)
         connection.execute(f'CREATE TABLE "{schema}"."{table}" AS FROM rows_of_the_table')

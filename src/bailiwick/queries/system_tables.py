@@ -1,4 +1,4 @@
-"""The gateway's own tables: `system.runtime.queries` and `system.runtime.nodes`.
+"""The gateway's own tables: how they are answered, and `system.runtime.queries` and `.nodes` themselves.
 
 They are made anew for each statement, from what is known at that moment, and hold only what the asking
 principal may see: everyone their own queries, administrators all, everyone the nodes. No engine takes part,
@@ -6,7 +6,7 @@ so they can be read when none answers. How a statement over them is run is the s
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +17,15 @@ from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId
 from bailiwick.queries import failures
 from bailiwick.queries.query import Query
-from bailiwick.queries.routing import SystemQuery, mentions_system, route
+from bailiwick.queries.routing import SystemName, SystemQuery, mentions_system, route, sandbox_name
 from bailiwick.queries.sandbox import Sandbox
 
 ANSWER_S = 30.0
 
 _TIME = pa.timestamp("us", tz="UTC")
 
-QUERIES = "runtime.queries"
-NODES = "runtime.nodes"
-TABLES = frozenset({QUERIES, NODES})
+QUERIES: SystemName = ("system", "runtime", "queries")
+NODES: SystemName = ("system", "runtime", "nodes")
 
 QUERIES_SCHEMA = pa.schema(
     [
@@ -85,60 +84,70 @@ class Node:
     restarts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """A table that this process answers for."""
+
+    name: SystemName
+    schema: pa.Schema
+    rows: Callable[[Principal], Awaitable[pa.Table]]
+    """What the principal may see of it now, in that schema."""
+
+
 class SystemTables:
     """Answers statements over the gateway's own tables."""
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        *,
-        queries: Callable[[str | None], Awaitable[Sequence[Query]]],
-        nodes: Callable[[], Sequence[Node]],
-        wall: Clock,
-    ) -> None:
-        """`queries` gives those of one principal, or all for None."""
+    def __init__(self, sandbox: Sandbox, tables: Iterable[SystemTable]) -> None:
         self._sandbox = sandbox
-        self._queries = queries
-        self._nodes = nodes
-        self._wall = wall
+        self._tables = {table.name: table for table in tables}
+
+    @property
+    def schemas(self) -> Mapping[SystemName, pa.Schema]:
+        """Every table there is, with its columns."""
+        return {name: table.schema for name, table in self._tables.items()}
 
     async def route(self, sql: str) -> SystemQuery | None:
         """The statement, if it is about system tables; see `routing.route` for what it raises."""
         if not mentions_system(sql):
             return None
         tree = await self._sandbox.parse(sql)
-        return route(sql, lambda _sql: tree, TABLES)
+        return route(sql, lambda _sql: tree, frozenset(self._tables))
 
     async def schema(self, query: SystemQuery) -> pa.Schema:
         """The columns of the answer. Shows no rows to anyone."""
-        empty = {QUERIES: QUERIES_SCHEMA.empty_table(), NODES: NODES_SCHEMA.empty_table()}
-        return await self._sandbox.schema(query.tree, {name: empty[name] for name in query.tables})
+        empty = {sandbox_name(name): self._tables[name].schema.empty_table() for name in query.tables}
+        return await self._sandbox.schema(query.tree, empty)
 
     async def answer(self, query: SystemQuery, principal: Principal) -> pa.Table:
         """The rows. Ends after `ANSWER_S` at the latest: there are few threads, and they are for everyone."""
         try:
             async with asyncio.timeout(ANSWER_S):
-                snapshot = await self._snapshot(query.tables, principal)
+                snapshot = {
+                    sandbox_name(name): await self._tables[name].rows(principal) for name in query.tables
+                }
                 return await self._sandbox.query(query.tree, snapshot)
         except TimeoutError:
             raise failures.timed_out(ANSWER_S) from None
 
-    async def _snapshot(self, tables: frozenset[str], principal: Principal) -> Mapping[str, pa.Table]:
-        snapshot: dict[str, pa.Table] = {}
-        if QUERIES in tables:
-            visible = await self._queries(None if principal.is_admin else principal.name)
-            snapshot[QUERIES] = queries_table(visible, now=self._wall())
-        if NODES in tables:
-            snapshot[NODES] = nodes_table(self._nodes())
-        return snapshot
+
+def queries_table(queries: Callable[[str | None], Awaitable[Sequence[Query]]], wall: Clock) -> SystemTable:
+    """`system.runtime.queries`. `queries` gives those of one principal, or all for None."""
+
+    async def rows(principal: Principal) -> pa.Table:
+        visible = await queries(None if principal.is_admin else principal.name)
+        now = wall()
+        return pa.Table.from_pylist([_query_row(query, now) for query in visible], schema=QUERIES_SCHEMA)
+
+    return SystemTable(QUERIES, QUERIES_SCHEMA, rows)
 
 
-def queries_table(queries: Sequence[Query], *, now: float) -> pa.Table:
-    return pa.Table.from_pylist([_query_row(query, now) for query in queries], schema=QUERIES_SCHEMA)
+def nodes_table(nodes: Callable[[], Sequence[Node]]) -> SystemTable:
+    """`system.runtime.nodes`."""
 
+    async def rows(_principal: Principal) -> pa.Table:
+        return pa.Table.from_pylist([_node_row(node) for node in nodes()], schema=NODES_SCHEMA)
 
-def nodes_table(nodes: Sequence[Node]) -> pa.Table:
-    return pa.Table.from_pylist([_node_row(node) for node in nodes], schema=NODES_SCHEMA)
+    return SystemTable(NODES, NODES_SCHEMA, rows)
 
 
 def _query_row(query: Query, now: float) -> dict[str, Any]:
