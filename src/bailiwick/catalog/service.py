@@ -21,6 +21,7 @@ from bailiwick.catalog.backend import (
     SetNamespaceProperties,
 )
 from bailiwick.catalog.commits import Commits, Fence, Loaded, no_fence
+from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.files import MetadataFiles
 from bailiwick.catalog.locations import Locations
 from bailiwick.catalog.refusals import AlreadyExistsError, BadRequestError, NamespaceNotEmptyError
@@ -54,6 +55,11 @@ class CatalogService:
     def version(self) -> int:
         """Goes up with every change: a key for whatever is remembered about the catalog."""
         return self._state.contents.version
+
+    @property
+    def contents(self) -> Contents:
+        """The whole catalog of this moment, immutable. Ask once for all that belongs together."""
+        return self._state.contents
 
     def namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
         """Those right below `parent`. Raises NoSuchNamespaceError."""

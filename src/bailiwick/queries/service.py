@@ -7,12 +7,15 @@ wire. What happens inside a life is told in `spark_life.py` and `local_life.py`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
+
+from bailiwick.catalog.inventory import Inventory
 from bailiwick.clock import Clock
 from bailiwick.clock import wall as wall_clock
 from bailiwick.engines.description import Kind
@@ -25,14 +28,16 @@ from bailiwick.ids import LeaseId, QueryId, new_query_id
 from bailiwick.queries import failures, local_life, spark_life
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
+from bailiwick.queries.information_schema import information_schema
 from bailiwick.queries.query import Failure, Query, State, shown_sql
 from bailiwick.queries.recorder import Recorder
+from bailiwick.queries.routing import SystemName
 from bailiwick.queries.running import Running
 from bailiwick.queries.sandbox import Sandbox
 from bailiwick.queries.spark_life import SessionPool, SparkSide
 from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statement
 from bailiwick.queries.store import QueryStore
-from bailiwick.queries.system_tables import Node, SystemTables
+from bailiwick.queries.system_tables import Node, SystemTable, SystemTables, nodes_table, queries_table
 from bailiwick.queries.verdict import may_ask
 from bailiwick.results.batches import Frame, schema_message
 from bailiwick.results.config import ResultsConfig
@@ -52,6 +57,9 @@ _REFUSALS = frozenset(
 )
 _log = logger(__name__)
 
+Work = Callable[[Running, SparkSide], Awaitable[None]]
+"""What a query's life is, where it is not the answer to its statement."""
+
 
 class QueryService:
     """Use as a context: queries run inside, and nothing is left of them after."""
@@ -70,8 +78,11 @@ class QueryService:
         catalog_version: Callable[[], int],
         metrics: Metrics,
         affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
+        inventory: Inventory | None = None,
+        system_tables: Sequence[SystemTable] = (),
         wall: Clock = wall_clock,
     ) -> None:
+        """`system_tables` are there besides queries, nodes and, with an inventory, `information_schema`."""
         self._administration = administration
         self._store = store
         self._spool = spool
@@ -92,7 +103,10 @@ class QueryService:
             wall=wall,
         )
         self._sandbox = Sandbox()
-        self._tables = SystemTables(self._sandbox, queries=self.visible, nodes=nodes, wall=wall)
+        own = [queries_table(self.visible, wall), nodes_table(nodes), *system_tables]
+        if inventory is not None:
+            own += information_schema(inventory, lambda: self.system_tables)
+        self._tables = SystemTables(self._sandbox, own)
         self._recorder = Recorder(store, history_days=limits.history_days, wall=wall)
         self._recording: asyncio.Task[None] | None = None
         self._active: dict[QueryId, Running] = {}
@@ -119,6 +133,11 @@ class QueryService:
         await self._tasks.__aexit__(None, None, None)
         await self._recorder.flush()
         self._sandbox.close()
+
+    @property
+    def system_tables(self) -> Mapping[SystemName, pa.Schema]:
+        """The tables that are answered here, with their columns."""
+        return self._tables.schemas
 
     async def prepare(self, statement: Statement) -> Prepared:
         """What the statement is. Nothing runs; what may not run is refused here already.
@@ -147,15 +166,20 @@ class QueryService:
 
     @asynccontextmanager
     async def run(
-        self, statement: Statement, *, query_id: QueryId | None = None, expected_schema: bytes | None = None
+        self,
+        statement: Statement,
+        *,
+        query_id: QueryId | None = None,
+        expected_schema: bytes | None = None,
+        work: Work | None = None,
     ) -> AsyncIterator[Result]:
         """Run the statement. Inside, a read has begun and a change has happened; frames come as they come.
 
         Leaving before the last frame cancels the query. Raises SEMANTIC_ERROR if the result's schema is not
-        `expected_schema`.
+        `expected_schema`. With `work`, that is what the query does; its statement only says so to people.
         """
         self._check(statement)
-        running = self._begin(statement, query_id or new_query_id(), expected_schema)
+        running = self._begin(statement, query_id or new_query_id(), expected_schema, work)
         try:
             await running.wait_ready()
             yield _RunningResult(running)
@@ -171,6 +195,11 @@ class QueryService:
             raise failures.unknown_query(query_id)
         if running is not None:
             running.cancel(failures.cancelled_by(by.name))
+
+    def progress(self, query_id: QueryId) -> tuple[int, int] | None:
+        """Tasks done and tasks in all, as far as Spark knows now; None for a query that does not live."""
+        running = self._active.get(query_id)
+        return None if running is None or running.is_ended else (running.tasks_done, running.tasks_total)
 
     async def visible(self, principal: str | None) -> list[Query]:
         """The queries of one principal, or of all for None: those that live, then the newest that ended."""
@@ -218,7 +247,13 @@ class QueryService:
         wanted_s = self._limits.timeout_s if statement.timeout_s is None else statement.timeout_s
         return min(wanted_s, self._limits.timeout_max_s)
 
-    def _begin(self, statement: Statement, query_id: QueryId, expected_schema: bytes | None) -> Running:
+    def _begin(
+        self,
+        statement: Statement,
+        query_id: QueryId,
+        expected_schema: bytes | None,
+        work: Work | None,
+    ) -> Running:
         if query_id in self._active:
             raise BailiwickError(Code.INVALID_ARGUMENTS, f"Query {query_id} is running already.")
         principal = statement.principal
@@ -244,16 +279,19 @@ class QueryService:
         self._emptied.clear()
         self._recorder.note(query)
         with trail(query_id):
-            life = self._tasks.create_task(self._live(running), name=f"query-{query_id}")
+            life = self._tasks.create_task(self._live(running, work), name=f"query-{query_id}")
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
         running.begin(life, self._timeout_s(statement))
         return running
 
-    async def _live(self, running: Running) -> None:
+    async def _live(self, running: Running, work: Work | None) -> None:
         """One query's life. Whatever goes wrong in it is told to whoever waits for it, and to nobody else."""
         try:
-            await self._answer(running)
+            if work is None:
+                await self._answer(running)
+            else:
+                await work(running, self._side)
         except asyncio.CancelledError:
             # Cancelled by whoever ended the query; if nobody has, the service itself is going down.
             running.cancel(failures.shutting_down())
