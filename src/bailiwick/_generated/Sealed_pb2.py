@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cSealed.proto\x12\x10\x62\x61iliwick.sealed\"&\n\x06\x42\x65\x61rer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\"E\n\x04Read\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12\x13\n\x06schema\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08query_id\x18\x03 \x01(\tB\t\n\x07_schema\"\x1b\n\x07Outcome\x12\x10\n\x08query_id\x18\x01 \x01(\t\"\x18\n\x07SqlInfo\x12\r\n\x05\x63odes\x18\x01 \x03(\r\"\xbf\x01\n\x06Ticket\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12&\n\x04read\x18\x02 \x01(\x0b\x32\x16.bailiwick.sealed.ReadH\x00\x12,\n\x07outcome\x18\x03 \x01(\x0b\x32\x19.bailiwick.sealed.OutcomeH\x00\x12-\n\x08sql_info\x18\x04 \x01(\x0b\x32\x19.bailiwick.sealed.SqlInfoH\x00\x42\x06\n\x04what\"\x9e\x01\n\x08Prepared\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12\x0b\n\x03sql\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x13\n\x06schema\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x14\n\x0c\x64\x65scribed_at\x18\x05 \x01(\x01\x12\x17\n\x0fparameter_count\x18\x06 \x01(\rB\t\n\x07_schemab\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cSealed.proto\x12\x10\x62\x61iliwick.sealed\"&\n\x06\x42\x65\x61rer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\"Y\n\x04Read\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12\x13\n\x06schema\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08query_id\x18\x03 \x01(\t\x12\x12\n\nparameters\x18\x04 \x01(\x0c\x42\t\n\x07_schema\"\x1b\n\x07Outcome\x12\x10\n\x08query_id\x18\x01 \x01(\t\"\x18\n\x07SqlInfo\x12\r\n\x05\x63odes\x18\x01 \x03(\r\"\xbf\x01\n\x06Ticket\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12&\n\x04read\x18\x02 \x01(\x0b\x32\x16.bailiwick.sealed.ReadH\x00\x12,\n\x07outcome\x18\x03 \x01(\x0b\x32\x19.bailiwick.sealed.OutcomeH\x00\x12-\n\x08sql_info\x18\x04 \x01(\x0b\x32\x19.bailiwick.sealed.SqlInfoH\x00\x42\x06\n\x04what\"\xb2\x01\n\x08Prepared\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12\x0b\n\x03sql\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x13\n\x06schema\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x14\n\x0c\x64\x65scribed_at\x18\x05 \x01(\x01\x12\x17\n\x0fparameter_count\x18\x06 \x01(\r\x12\x12\n\nparameters\x18\x07 \x01(\x0c\x42\t\n\x07_schemab\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BEARER']._serialized_start=34
   _globals['_BEARER']._serialized_end=72
   _globals['_READ']._serialized_start=74
-  _globals['_READ']._serialized_end=143
-  _globals['_OUTCOME']._serialized_start=145
-  _globals['_OUTCOME']._serialized_end=172
-  _globals['_SQLINFO']._serialized_start=174
-  _globals['_SQLINFO']._serialized_end=198
-  _globals['_TICKET']._serialized_start=201
-  _globals['_TICKET']._serialized_end=392
-  _globals['_PREPARED']._serialized_start=395
-  _globals['_PREPARED']._serialized_end=553
+  _globals['_READ']._serialized_end=163
+  _globals['_OUTCOME']._serialized_start=165
+  _globals['_OUTCOME']._serialized_end=192
+  _globals['_SQLINFO']._serialized_start=194
+  _globals['_SQLINFO']._serialized_end=218
+  _globals['_TICKET']._serialized_start=221
+  _globals['_TICKET']._serialized_end=412
+  _globals['_PREPARED']._serialized_start=415
+  _globals['_PREPARED']._serialized_end=593
 # @@protoc_insertion_point(module_scope)

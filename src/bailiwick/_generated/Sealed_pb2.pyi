@@ -15,14 +15,16 @@ class Bearer(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class Read(_message.Message):
-    __slots__ = ("sql", "schema", "query_id")
+    __slots__ = ("sql", "schema", "query_id", "parameters")
     SQL_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     QUERY_ID_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     sql: str
     schema: bytes
     query_id: str
-    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ...) -> None: ...
+    parameters: bytes
+    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ..., parameters: _Optional[bytes] = ...) -> None: ...
 
 class Outcome(_message.Message):
     __slots__ = ("query_id",)
@@ -49,17 +51,19 @@ class Ticket(_message.Message):
     def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, _Mapping]] = ..., sql_info: _Optional[_Union[SqlInfo, _Mapping]] = ...) -> None: ...
 
 class Prepared(_message.Message):
-    __slots__ = ("bearer", "sql", "kind", "schema", "described_at", "parameter_count")
+    __slots__ = ("bearer", "sql", "kind", "schema", "described_at", "parameter_count", "parameters")
     BEARER_FIELD_NUMBER: _ClassVar[int]
     SQL_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     DESCRIBED_AT_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     bearer: Bearer
     sql: str
     kind: str
     schema: bytes
     described_at: float
     parameter_count: int
-    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., sql: _Optional[str] = ..., kind: _Optional[str] = ..., schema: _Optional[bytes] = ..., described_at: _Optional[float] = ..., parameter_count: _Optional[int] = ...) -> None: ...
+    parameters: bytes
+    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., sql: _Optional[str] = ..., kind: _Optional[str] = ..., schema: _Optional[bytes] = ..., described_at: _Optional[float] = ..., parameter_count: _Optional[int] = ..., parameters: _Optional[bytes] = ...) -> None: ...
