@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from bailiwick.catalog.calls import Calls
 from bailiwick.catalog.facade import PATH_LENGTH_MAX, Facade, Leases, Observer
 from bailiwick.catalog.service import CatalogService
+from bailiwick.catalog.staging import StagedCalls, Staging
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
@@ -35,10 +36,15 @@ class FacadeServer:
         *,
         table_config: Mapping[str, str] | None = None,
         observer: Observer | None = None,
+        staging: Staging | None = None,
     ) -> None:
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalog")
+        if staging is None:
+            calls = Calls(service, table_config=table_config)
+        else:
+            calls = StagedCalls(service, staging, table_config=table_config)
         facade = Facade(
-            Calls(service, table_config=table_config),
+            calls,
             leases,
             engine_credential,
             self._executor,

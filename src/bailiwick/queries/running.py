@@ -57,6 +57,7 @@ class Running:
         self._on_end = on_end
         self._life: asyncio.Task[None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._timeout_s = 0.0
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.statement = statement
         self.expected_schema = expected_schema
@@ -64,6 +65,8 @@ class Running:
         self.error: BailiwickError | None = None
         self.schema: bytes | None = None
         self.affected_rows = UNKNOWN_ROWS
+        self.is_unseen = False
+        """While this holds, nothing that it did so far can be seen by anyone: ended now, nothing happened."""
         self.category: str | None = None
         """What metrics call its kind, where that is not Spark's word."""
         # Counted here and not by the machine: they change with every batch.
@@ -102,8 +105,16 @@ class Running:
     def begin(self, life: asyncio.Task[None], timeout_s: float) -> None:
         """`life` does the work from now on, and has `timeout_s` for it."""
         self._life = life
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(timeout_s, self._time_out, timeout_s)
+        self._timeout_s = timeout_s
+        self.renew_deadline()
+
+    def renew_deadline(self) -> None:
+        """It gets on: its time begins anew."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if not self.is_ended:
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self._timeout_s, self._time_out, self._timeout_s)
 
     async def wait_ready(self) -> None:
         """Return when there is something to read. Raises what the query ended with before that."""
@@ -178,7 +189,8 @@ class Running:
         """A change that was ended from outside may have happened all the same."""
         error.query_id = self._query.id
         is_verdict = by_engine and error.code not in _UNCERTAIN
-        if self._query.state is State.RUNNING and self._query.may_have_written and not is_verdict:
+        may_have_written = self._query.may_have_written and not self.is_unseen
+        if self._query.state is State.RUNNING and may_have_written and not is_verdict:
             error.outcome_unknown()
         return error
 

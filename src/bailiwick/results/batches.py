@@ -33,6 +33,8 @@ _MESSAGE_HEADER_TYPE = 1
 _MESSAGE_HEADER = 2
 _MESSAGE_BODY_LENGTH = 3
 _RECORD_BATCH_LENGTH = 0
+_RECORD_BATCH_COMPRESSION = 3
+_DICTIONARY_DATA = 1
 
 
 class FrameKind(IntEnum):
@@ -77,6 +79,16 @@ class Frame:
         if rows < 0:
             raise MalformedStreamError(f"a record batch of {rows} rows")
         return rows
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body must be decompressed, to who knows what size. A schema never is."""
+        if self.kind is FrameKind.SCHEMA:
+            return False
+        table = _table_at(self.header, _follow(self.header, _root(self.header), _MESSAGE_HEADER))
+        if self.kind is FrameKind.DICTIONARY:
+            table = _table_at(self.header, _follow(self.header, table, _DICTIONARY_DATA))
+        return _field(self.header, table, _RECORD_BATCH_COMPRESSION, _U32.size) != 0
 
     def encapsulated(self) -> bytes:
         """The message as IPC writes it: continuation mark, length, head, body."""

@@ -1,0 +1,135 @@
+"""How the chunks of one ingest get into a table: at once, or by way of a table that nobody sees.
+
+Everything here happens under one lease. Until the last statement, nothing that was done can be seen; what a
+failure leaves of it is thrown away, behind the ingest's back, as soon as Spark has stopped writing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import assert_never
+
+from bailiwick.catalog.staging import Staging
+from bailiwick.engines.description import Kind
+from bailiwick.engines.engine import Batch, Completed, EngineSession, Progress
+from bailiwick.engines.write import ArrowRows, TableRows, Write, WriteMode
+from bailiwick.ids import new_operation_id
+from bailiwick.names import TableName
+from bailiwick.queries import failures
+from bailiwick.queries.ingest_stream import Chunk
+from bailiwick.queries.pulse import Pulse
+from bailiwick.queries.running import Running
+from bailiwick.queries.spark_life import Lease, SparkSide
+from bailiwick.telemetry.breadcrumbs import breadcrumb
+from bailiwick.telemetry.logs import logger
+
+QUIET_S = 15.0
+"""How long Spark gets to stop writing before the files are deleted under its hands."""
+_LOOK_EVERY_S = 0.1
+_STAGED_PROPERTIES = {
+    # Written once, read once, soon: what counts is time.
+    "write.parquet.compression-codec": "snappy",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+    "commit.manifest-merge.enabled": "false",
+}
+_TURNS_TO_SETTLE = 3
+
+_log = logger(__name__)
+
+
+class Writing:
+    """One ingest, from its lease on."""
+
+    def __init__(self, running: Running, side: SparkSide, lease: Lease) -> None:
+        self._running = running
+        self._side = side
+        self._lease = lease
+        self.chunks = 0
+
+    async def write_at_once(self, target: tuple[str, ...], mode: WriteMode, chunk: Chunk) -> None:
+        """One chunk, one commit."""
+        await self._running.start(Kind.CHANGE, new_operation_id())
+        await self._write(Write(target, mode, ArrowRows(chunk.data)))
+        self._count(chunk)
+
+    async def write_by_stages(
+        self,
+        target: tuple[str, ...],
+        mode: WriteMode,
+        chunks: AsyncIterator[Chunk],
+        staging: Staging,
+    ) -> None:
+        """Any number of chunks, and one commit in the end."""
+        running = self._running
+        table = staging.open(running.statement.principal)
+        staged = (target[0], *table.parts)
+        running.is_unseen = True
+        try:
+            await running.start(Kind.CHANGE, new_operation_id())
+            stage_mode = WriteMode.CREATE
+            async for chunk in chunks:
+                await self._write(Write(staged, stage_mode, ArrowRows(chunk.data), _STAGED_PROPERTIES))
+                stage_mode = WriteMode.APPEND
+                self._count(chunk)
+            breadcrumb("staged", rows=running.rows)
+            running.is_unseen = False
+            await self._write(Write(target, mode, TableRows(staged)))
+        finally:
+            # In the service's own group, as this task may be on its way out.
+            self._side.tasks.create_task(_clear(staging, table, self._lease.session), name="ingest-clear")
+
+    async def _write(self, write: Write) -> None:
+        running, side, lease = self._running, self._side, self._lease
+
+        def give_up() -> None:
+            lease.spoil("no sign of life")
+            running.fail(failures.stalled(side.limits.stream_idle_s))
+
+        pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
+        try:
+            async for event in lease.session.write(write, operation=new_operation_id(), lease=lease.id):
+                pulse.beat()
+                match event:
+                    case Progress(done, total):
+                        self._note_progress(done, total)
+                    case Batch() | Completed():
+                        pass
+                    case _:
+                        assert_never(event)
+        finally:
+            pulse.stop()
+        running.renew_deadline()
+        await _wait_settled(lease.session)
+
+    def _note_progress(self, done: int, total: int) -> None:
+        running = self._running
+        if (done, total) != (running.tasks_done, running.tasks_total):
+            running.renew_deadline()
+        running.tasks_done, running.tasks_total = done, total
+
+    def _count(self, chunk: Chunk) -> None:
+        self.chunks += 1
+        self._running.rows += chunk.rows
+        self._running.bytes += len(chunk.data)
+
+
+async def _clear(staging: Staging, table: TableName, session: EngineSession) -> None:
+    """Forget what was staged. Its files go when Spark has stopped writing them, or has had its time."""
+    try:
+        await asyncio.to_thread(staging.close, table)
+        waited_s = 0.0
+        while not session.is_settled and waited_s < QUIET_S:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            waited_s += _LOOK_EVERY_S
+        await asyncio.to_thread(staging.purge, table)
+    except Exception:
+        # Nobody sees it, and the next start removes it.
+        _log.exception("staging_not_cleared")
+
+
+async def _wait_settled(session: EngineSession) -> None:
+    """Let an operation that has told its end come to it: a clean session goes back without a question."""
+    for _ in range(_TURNS_TO_SETTLE):
+        if session.is_settled:
+            return
+        await asyncio.sleep(0)
