@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.clock import Clock
 from bailiwick.doors.flight_sql.prepared import counted
@@ -20,6 +22,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.queries.ingest_stream import MessageReader, encapsulated
 from bailiwick.queries.statement import UNKNOWN_ROWS
+from bailiwick.results.batches import MalformedStreamError
 
 MESSAGE_OVERHEAD_BYTES = 64
 """What a message counts beside its content, so that empty ones come to an end too."""
@@ -55,7 +58,13 @@ async def read_rows(
             messages += _messages(parse(flight.FlightData, each))
     if not messages:
         return None
-    return await asyncio.to_thread(_decode, messages, count, limits)
+    try:
+        return await asyncio.to_thread(_decode, messages, count, limits)
+    except (MalformedStreamError, pa.ArrowException, ValueError) as error:
+        # Names that are no UTF-8, for one: pyarrow finds out only when it is asked for them.
+        raise BailiwickError(
+            Code.PARSE_ERROR, "The parameters are not sound Arrow data.", cause_text=str(error)
+        ) from error
 
 
 def only_row(rows: Sequence[Row]) -> Row:
