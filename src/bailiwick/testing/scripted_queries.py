@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from bailiwick.engines.description import Kind, Parameter
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_query_id
 from bailiwick.queries.statement import Prepared, Result, Statement
 from bailiwick.results.batches import Frame, frames_of_table, schema_message
@@ -32,6 +33,8 @@ class Script:
     """Whether running it raises something that nobody foresaw."""
     held: asyncio.Event | None = None
     """After the first batch nothing comes until this is set."""
+    slow: asyncio.Event | None = None
+    """Nothing at all is there to read until this is set."""
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class Run:
     query_id: QueryId
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: bool = False
+    cancelling: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ScriptedQueries:
@@ -75,12 +79,27 @@ class ScriptedQueries:
         run = Run(statement, query_id or new_query_id())
         self.runs.append(run)
         self.started.set()
-        result = _ScriptedResult(run.query_id, script)
+        result = _ScriptedResult(run, script)
         try:
+            if script.slow is not None:
+                await _unless_cancelled(run, script.slow)
             yield result
         finally:
             run.cancelled = not result.complete
             run.ended.set()
+
+    async def cancel(self, query_id: QueryId, by: Principal) -> None:
+        run = self._living(query_id)
+        if run is None or run.statement.principal != by:
+            raise BailiwickError(Code.INVALID_ARGUMENTS, "no such query")
+        run.cancelling.set()
+
+    def progress(self, query_id: QueryId) -> tuple[int, int] | None:
+        return None if self._living(query_id) is None else (1, 4)
+
+    def _living(self, query_id: QueryId) -> Run | None:
+        living = (run for run in self.runs if run.query_id == query_id and not run.ended.is_set())
+        return next(living, None)
 
     def _script(self, statement: Statement) -> Script:
         if script := self.scripts.get(statement.sql):
@@ -92,8 +111,9 @@ class ScriptedQueries:
 
 
 class _ScriptedResult(Result):
-    def __init__(self, query_id: QueryId, script: Script) -> None:
-        self.query_id = query_id
+    def __init__(self, run: Run, script: Script) -> None:
+        self._run = run
+        self.query_id = run.query_id
         self.kind = script.kind
         self.schema, self._frames = frames_of_table(script.table)
         self.complete = False
@@ -107,7 +127,19 @@ class _ScriptedResult(Result):
         for frame in self._frames:
             yield frame
             if self._script.held is not None:
-                await self._script.held.wait()
+                await _unless_cancelled(self._run, self._script.held)
         self.complete = True
         if self._script.failure is not None:
             raise self._script.failure
+
+
+async def _unless_cancelled(run: Run, event: asyncio.Event) -> None:
+    """Wait for `event`. QUERY_CANCELLED if the run is cancelled first."""
+    waits = [asyncio.create_task(each.wait()) for each in (event, run.cancelling)]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    if run.cancelling.is_set():
+        raise BailiwickError(Code.QUERY_CANCELLED, "cancelled", query_id=run.query_id)

@@ -59,7 +59,9 @@ class SessionTokens:
             return None
         body = text.removeprefix(PREFIX)
         try:
-            sealed = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
+            sealed = base64.b64decode(
+                body.replace("=", "!") + "=" * (-len(body) % 4), altchars=b"-_", validate=True
+            )
             payload = self._seal.open(PURPOSE, sealed, self._now())
         except (binascii.Error, ValueError):
             return None
