@@ -73,6 +73,9 @@ class FakeSession(EngineSession):
     ) -> Description:
         del lease, timeout_s, parameters
         self._engine.described.append(sql)
+        if self._engine.dying:
+            self._engine.dying -= 1
+            raise EngineLost("dying")
         if self._engine.describing is not None:
             await self._engine.describing.wait()
         return self._engine.script(sql).described()
@@ -136,6 +139,8 @@ class FakeEngine(Engine):
         self.interrupted = 0
         self.loss: str | None = "exited"
         self.is_deaf = False
+        self.dying = 0
+        """How many of the next questions it dies of."""
 
     def script(self, sql: str) -> Script:
         return self.scripts.setdefault(sql, Script())
