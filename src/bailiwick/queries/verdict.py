@@ -73,7 +73,7 @@ def _refusals_of_kind(principal: Principal, description: Description) -> list[Re
         case Kind.SESSION:
             because = (
                 f"{description.command} would leave something behind in its session, and sessions are shared "
-                "here: each statement must stand for itself. What may be set for a session of one's own (schema, "
+                "here: each statement must stand for itself. What may be set for one's own session (schema, "
                 "time zone, quoting, timeout) is a session option; USE and SET TIME ZONE set it, too."
             )
             return [Refusal(Code.NOT_SUPPORTED, "session_state", because)]
