@@ -28,6 +28,7 @@ from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.doors.listening import listen, shown
+from bailiwick.doors.tls import Tls
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.launch import CATALOG, local_cores
@@ -160,6 +161,7 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     _log.info("opening", version=__version__)
     stack.enter_context(DirectoryLock.acquire(data_dir))
     _check_ports(config.server)
+    tls = await stack.enter_async_context(Tls.open(config.tls))
     metrics = Metrics()
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
     stack.push_async_callback(database.close)
@@ -171,7 +173,7 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     engine, pool = await _open_engine(stack, config, data_dir, catalog, affected, metrics, report)
     spark = _Spark(engine, pool, catalog, affected)
     queries = await _open_queries(stack, config, data_dir, database, identity, spark, metrics)
-    grpc, http = await _open_doors(stack, config, data_dir, identity, queries, engine, metrics)
+    grpc, http = await _open_doors(stack, config, data_dir, identity, queries, engine, metrics, tls)
     return Gateway(config, engine, pool, catalog, queries, metrics, grpc, http, identity.admin_password)
 
 
@@ -281,6 +283,7 @@ async def _open_doors(
     queries: QueryService,
     engine: EmbeddedEngine,
     metrics: Metrics,
+    tls: Tls | None,
 ) -> tuple[GrpcServer, HttpServer]:
     key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing")
     limits = FlightSqlLimits(
@@ -294,10 +297,11 @@ async def _open_doors(
         [flight],
         GrpcLimits(server.message_bytes_max, config.results.message_bytes_max),
         services=[FLIGHT_SERVICE],
+        tls=tls,
     )
 
     health = health_app(is_ready=lambda: engine.is_ready, metrics=metrics.render)
-    http = HttpServer(server.bind, server.http_port, health)
+    http = HttpServer(server.bind, server.http_port, health, tls=tls)
     await grpc.start()
     stack.push_async_callback(grpc.stop, 1.0)
     await http.start()

@@ -10,13 +10,12 @@ came from and passes over variables that match no field; both are what a person 
 """
 
 import difflib
-import ipaddress
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -28,6 +27,8 @@ from pydantic import (
     model_validator,
 )
 
+from bailiwick.doors.config import TlsConfig
+from bailiwick.doors.listening import is_loopback, plaintext_problem
 from bailiwick.engines.config import EngineConfig, PoolConfig
 from bailiwick.identity.config import IdentityConfig
 from bailiwick.queries.config import LimitsConfig
@@ -59,6 +60,9 @@ class ServerConfig(BaseModel):
     http_port: int = Field(
         default=8080, ge=0, le=65535, description="`/healthz`, `/readyz`, `/metrics`; 0 takes a free port."
     )
+    plaintext: Literal["refused", "allowed"] = Field(
+        default="refused", description="Whether other than loopback addresses are served without TLS."
+    )
     drain_s: float = Field(
         default=25.0, ge=0, le=600, description="How long running queries may go on after SIGTERM."
     )
@@ -69,7 +73,7 @@ class ServerConfig(BaseModel):
     @field_validator("bind")
     @classmethod
     def _only_loopback(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
-        outside = [address for address in addresses if not _is_loopback(address)]
+        outside = [address for address in addresses if not is_loopback(address)]
         if outside:
             raise ValueError(
                 f"{', '.join(outside)} is not a loopback address; until access rules are enforced inside the "
@@ -84,6 +88,7 @@ class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     server: ServerConfig = ServerConfig()
+    tls: TlsConfig = TlsConfig()
     engine: EngineConfig = EngineConfig()
     pool: PoolConfig = PoolConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -95,6 +100,13 @@ class Config(BaseModel):
     def _sections_agree(self) -> Self:
         if self.server.grpc_port == self.server.http_port != 0:
             raise ValueError("server.grpc_port and server.http_port must differ")
+        plaintext = plaintext_problem(
+            self.server.bind,
+            is_encrypted=self.tls.is_on,
+            is_allowed=self.server.plaintext == "allowed",
+        )
+        if plaintext is not None:
+            raise ValueError(plaintext)
         if self.limits.timeout_s > self.limits.timeout_max_s:
             raise ValueError("limits.timeout_s must not be above limits.timeout_max_s")
         return self
@@ -281,10 +293,3 @@ def _annotation(model: type[BaseModel], section: str, key: str) -> Any:
 def _is_secret(model: type[BaseModel], section: str, key: str) -> bool:
     annotation = _annotation(model, section, key)
     return annotation is SecretStr or SecretStr in get_args(annotation)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return address == "localhost" or ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

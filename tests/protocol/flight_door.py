@@ -19,6 +19,7 @@ from bailiwick.doors.flight_sql.authentication import Authentication
 from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
 from bailiwick.doors.flight_sql.service import SERVICE, FlightSqlService
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
+from bailiwick.doors.tls import Tls
 from bailiwick.engines.description import Kind, Parameter
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import Authenticator
@@ -110,6 +111,7 @@ async def serving(
     *,
     key: bytes | None = None,
     authenticator: Authenticator | None = None,
+    tls: Tls | None = None,
 ) -> AsyncIterator[Door]:
     """A door for `ann` and `bob`, or for whomever `authenticator` knows."""
     queries, clock = ScriptedQueries(scripts()), MovedClock()
@@ -118,7 +120,12 @@ async def serving(
     door = FlightSqlDoor(queries, seal, limits or FlightSqlLimits(message_bytes_max=1 << 20), now=clock)
     service = FlightSqlService(door, Authentication(authenticator or users))
     server = GrpcServer(
-        ("127.0.0.1", "::1"), 0, [service], GrpcLimits(receive_bytes_max=1 << 20), services=[SERVICE]
+        ("127.0.0.1", "::1"),
+        0,
+        [service],
+        GrpcLimits(receive_bytes_max=1 << 20),
+        services=[SERVICE],
+        tls=tls,
     )
     await server.start()
     await server.set_ready(True)

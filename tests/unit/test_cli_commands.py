@@ -8,11 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from bailiwick.cli import sql_text
-from bailiwick.cli.connection import find_address, find_credentials
+from bailiwick.cli.connection import find_credentials
 from bailiwick.cli.failures import UsageProblem
+from bailiwick.cli.gateway_options import GatewayOptions, find_address, find_gateway
 from bailiwick.cli.main import app
 from bailiwick.client.address import Address, parse_url
 from bailiwick.client.credentials import Password, Token
+from bailiwick.client.encryption import Encryption
 from bailiwick.client.errors import Unreachable
 
 NOWHERE = {"BAILIWICK_URL": "", "BAILIWICK_PASSWORD": "", "BAILIWICK_TOKEN": ""}
@@ -78,11 +80,12 @@ def test_help_and_queries_start_without_anything_heavy() -> None:
         ("grpc://localhost:50051", Address("localhost", 50051)),
         ("flight://gateway.example", Address("gateway.example", 50051)),
         ("grpc://[::1]:7", Address("::1", 7)),
+        ("grpc+tls://gateway.example:7", Address("gateway.example", 7, is_encrypted=True)),
     ],
 )
 def test_an_address_is_a_url(url: str, address: Address) -> None:
     assert parse_url(url) == address
-    assert parse_url(f"grpc://{address}") == address
+    assert parse_url(f"grpc{'+tls' * address.is_encrypted}://{address}") == address
 
 
 @pytest.mark.parametrize(
@@ -104,11 +107,59 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
 def test_options_win_over_the_environment() -> None:
     environment = {"BAILIWICK_URL": "grpc://from-environment:1"}
-    assert find_address("h", None, environment) == Address("h", 50051)
+    assert find_address("h", None, environment) == Address("h", 50051, is_encrypted=True)
     assert find_address(None, 5, environment) == Address("localhost", 5)
     assert find_address(None, None, environment) == Address("from-environment", 1)
     with pytest.raises(UsageProblem, match="where is the gateway"):
         find_address(None, None, {})
+
+
+def test_a_host_that_is_not_this_machine_is_spoken_to_over_tls_unless_told_otherwise() -> None:
+    for host, is_encrypted in (
+        ("gateway.example", True),
+        ("10.0.0.1", True),
+        ("localhost", False),
+        ("::1", False),
+    ):
+        assert find_address(host, 1, {}).is_encrypted is is_encrypted
+        assert find_address(host, 1, {}, tls=True).is_encrypted
+        assert not find_address(host, 1, {}, tls=False).is_encrypted
+    assert find_address(None, None, {"BAILIWICK_URL": "grpc://h:1"}, tls=True).is_encrypted
+
+
+def test_files_for_tls_come_from_options_or_the_environment_and_mean_tls() -> None:
+    url = {"BAILIWICK_URL": "grpc+tls://h:1", "BAILIWICK_CA": "e.pem", "BAILIWICK_CLIENT_CERT": "c.pem"}
+    found = find_gateway(GatewayOptions(ca=Path("o.pem")), {**url, "BAILIWICK_CLIENT_KEY": "c.key"})
+    assert found.encryption == Encryption(Path("o.pem"), Path("c.pem"), Path("c.key"))
+    assert find_gateway(GatewayOptions(), {**url, "BAILIWICK_URL": "grpc://h:1"}).encryption is None
+    by_option = find_gateway(GatewayOptions(port=1, ca=Path("o.pem")), {})
+    assert by_option.encryption == Encryption(Path("o.pem"))
+    with pytest.raises(UsageProblem, match="--no-tls contradicts"):
+        find_gateway(GatewayOptions(port=1, tls=False, ca=Path("o.pem")), {})
+
+
+def test_verification_is_skipped_by_name_only_and_never_silently(capsys: pytest.CaptureFixture[str]) -> None:
+    tls = {"BAILIWICK_URL": "grpc+tls://h:1"}
+    assert find_gateway(GatewayOptions(), tls).encryption == Encryption(is_verified=True)
+    assert capsys.readouterr().err == ""
+    found = find_gateway(GatewayOptions(insecure_skip_verify=True), tls)
+    assert found.encryption == Encryption(is_verified=False)
+    assert "not verified" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["query"], ["user", "add"], ["user", "list"], ["user", "password"]])
+@pytest.mark.parametrize("option", ["--host", "--tls", "--no-tls", "--ca", "--client-cert", "--client-key"])
+def test_every_command_of_a_client_can_speak_tls(command: list[str], option: str) -> None:
+    assert option in CliRunner().invoke(app, [*command, "--help"]).output
+
+
+def test_a_file_for_tls_that_cannot_be_read_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    for file, told in (("missing.pem", "cannot read"), ("empty.pem", "is not a PEM file")):
+        arguments = ["query", "--port", "1", "--ca", str(tmp_path / file), "-e", "SELECT 1"]
+        result = CliRunner().invoke(app, arguments, env={**NOWHERE, "BAILIWICK_TOKEN": "t"})
+        assert result.exit_code == 2
+        assert told in result.output
 
 
 def test_credentials_come_from_where_they_were_given() -> None:

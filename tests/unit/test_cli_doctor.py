@@ -1,12 +1,14 @@
 """What the doctor finds, and that each trouble comes with advice."""
 
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from bailiwick.cli.checks import (
+    Finding,
     Verdict,
     asker,
     check_disk,
@@ -14,10 +16,13 @@ from bailiwick.cli.checks import (
     check_jars,
     check_java,
     check_port,
+    check_tls,
     examine,
 )
 from bailiwick.cli.main import app
 from bailiwick.config import Config, load
+from bailiwick.doors.config import TlsConfig
+from bailiwick.testing.certificates import DAY, Authority
 
 
 def settings(**server: object) -> Config:
@@ -69,9 +74,21 @@ def test_asking_a_port_where_nobody_listens_is_no_failure() -> None:
     assert asker("127.0.0.1", 0)("/healthz") is None
 
 
+def test_a_certificate_is_looked_at_before_it_expires(tmp_path: Path) -> None:
+    def examined(days: float) -> Finding:
+        issued = Authority(tmp_path).issue(ends=datetime.now(UTC) + days * DAY)
+        return check_tls(TlsConfig(certificate_file=issued.certificate, key_file=issued.key))
+
+    assert check_tls(TlsConfig()).verdict is Verdict.FINE
+    assert examined(100).verdict is Verdict.FINE
+    assert examined(5.5).told == "the certificate expires in 5 days"
+    assert examined(5.5).verdict is Verdict.NOTE
+    assert examined(-1).verdict is Verdict.WRONG
+
+
 def test_all_subjects_are_looked_at(tmp_path: Path) -> None:
     subjects = [found.subject for found in examine(settings(grpc_port=0, http_port=0), tmp_path)]
-    assert subjects == ["java", "jars", "disk", "grpc port", "http port", "engine"]
+    assert subjects == ["java", "jars", "disk", "tls", "grpc port", "http port", "engine"]
 
 
 def test_trouble_ends_with_1(tmp_path: Path) -> None:

@@ -5,21 +5,25 @@ import time
 
 import pyarrow as pa
 
+from bailiwick.cli.gateway_options import FoundGateway
 from bailiwick.cli.progress import Watch, watching
 from bailiwick.cli.render import Ending, Sink
-from bailiwick.client.address import Address
 from bailiwick.client.credentials import Credentials
 from bailiwick.client.flight import FlightClient, announced_id
 
 
-def run_query(address: Address, credentials: Credentials, statement: str, sink: Sink) -> None:
+def run_query(gateway: FoundGateway, credentials: Credentials, statement: str, sink: Sink) -> None:
     """Pass one statement's answer on as it comes, with progress on stderr."""
-    asyncio.run(_run(FlightClient(address, credentials), statement, sink))
+    asyncio.run(_run(client_of(gateway, credentials), statement, sink))
 
 
-def answer_of(address: Address, credentials: Credentials, statement: str) -> pa.Table:
+def answer_of(gateway: FoundGateway, credentials: Credentials, statement: str) -> pa.Table:
     """One statement's answer, whole."""
-    return asyncio.run(_answer(FlightClient(address, credentials), statement))
+    return asyncio.run(_answer(client_of(gateway, credentials), statement))
+
+
+def client_of(gateway: FoundGateway, credentials: Credentials) -> FlightClient:
+    return FlightClient(gateway.address, credentials, gateway.encryption)
 
 
 async def _answer(client: FlightClient, statement: str) -> pa.Table:
@@ -28,11 +32,18 @@ async def _answer(client: FlightClient, statement: str) -> pa.Table:
 
 
 async def _run(client: FlightClient, statement: str, sink: Sink) -> None:
-    started_at = time.monotonic()
     async with client:
-        async with watching(client) as watch:
-            affected_rows = await _stream(client, statement, sink, watch)
-        sink.end(Ending(affected_rows, time.monotonic() - started_at))
+        await ask(client, statement, sink)
+
+
+async def ask(client: FlightClient, statement: str, sink: Sink, *, is_watched: bool = True) -> Ending:
+    """Pass one statement's answer on as it comes, with progress on stderr if it is watched."""
+    started_at = time.monotonic()
+    async with watching(client, is_on=is_watched) as watch:
+        affected_rows = await _stream(client, statement, sink, watch)
+    ending = Ending(affected_rows, time.monotonic() - started_at)
+    sink.end(ending)
+    return ending
 
 
 async def _stream(client: FlightClient, statement: str, sink: Sink, watch: Watch) -> int:

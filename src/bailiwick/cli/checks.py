@@ -6,12 +6,16 @@ Nothing is changed or fetched, and nothing here raises.
 import http.client
 import os
 import shutil
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from bailiwick.config import Config
+from bailiwick.doors.certificates import UnusableCertificateError, read_certificates
+from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.listening import CannotListenError, listen
 from bailiwick.engines import jars
 from bailiwick.engines.java import find_java
@@ -19,6 +23,7 @@ from bailiwick.errors import BailiwickError
 
 DISK_BYTES_LEAST = 1 << 30
 DISK_BYTES_COMFORTABLE = 10 << 30
+CERTIFICATE_DAYS_COMFORTABLE = 14
 _ASK_TIMEOUT_S = 5.0
 
 
@@ -41,7 +46,8 @@ def examine(config: Config, data_dir: Path | None) -> Iterator[Finding]:
     yield check_java(config)
     yield check_jars()
     yield check_disk(data_dir or Path.cwd())
-    answers = asker(config.server.bind[0], config.server.http_port)
+    yield check_tls(config.tls)
+    answers = asker(config.server.bind[0], config.server.http_port, is_encrypted=config.tls.is_on)
     yield check_port(config, "grpc", config.server.grpc_port, answers)
     yield check_port(config, "http", config.server.http_port, answers)
     yield check_engine(answers)
@@ -87,13 +93,27 @@ def check_disk(data_dir: Path) -> Finding:
     return Finding(Verdict.FINE, "disk", told)
 
 
+def check_tls(tls: TlsConfig) -> Finding:
+    if not tls.is_on:
+        return Finding(Verdict.FINE, "tls", "off; the ports speak plaintext, on loopback only")
+    try:
+        expires_at = read_certificates(tls).expires_at
+    except UnusableCertificateError as error:
+        return Finding(Verdict.WRONG, "tls", str(error), "the gateway does not start like that")
+    days = (expires_at - datetime.now(UTC)).days
+    if days < CERTIFICATE_DAYS_COMFORTABLE:
+        advice = "replace the files; a running gateway takes new ones without a restart"
+        return Finding(Verdict.NOTE, "tls", f"the certificate expires in {days} days", advice)
+    return Finding(Verdict.FINE, "tls", f"the certificate is good for {days} days")
+
+
 Ask = Callable[[str], int | None]
 """The HTTP status that a path answers with, None if nobody of ours answers."""
 
 
-def asker(host: str, port: int) -> Ask:
+def asker(host: str, port: int, *, is_encrypted: bool = False) -> Ask:
     def ask(path: str) -> int | None:
-        connection = http.client.HTTPConnection(host, port, timeout=_ASK_TIMEOUT_S)
+        connection = _connection(host, port, is_encrypted)
         try:
             connection.request("GET", path)
             return connection.getresponse().status
@@ -103,6 +123,15 @@ def asker(host: str, port: int) -> Ask:
             connection.close()
 
     return ask if port else lambda _path: None
+
+
+def _connection(host: str, port: int, is_encrypted: bool) -> http.client.HTTPConnection:
+    if not is_encrypted:
+        return http.client.HTTPConnection(host, port, timeout=_ASK_TIMEOUT_S)
+    # Whether somebody answers is asked, on this machine; who it is does not matter.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, timeout=_ASK_TIMEOUT_S, context=context)
 
 
 def check_port(config: Config, name: str, port: int, ask: Ask) -> Finding:

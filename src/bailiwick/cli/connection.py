@@ -1,7 +1,4 @@
-"""Where the gateway is and who asks, from options, the environment and the terminal.
-
-Options win over the environment. There is no default address: a query never runs anywhere by accident.
-"""
+"""Who asks, from options, the environment and the terminal. Where to ask is in `gateway_options.py`."""
 
 import getpass
 import os
@@ -12,30 +9,13 @@ from typing import Annotated
 import typer
 
 from bailiwick.cli.failures import UsageProblem
-from bailiwick.client.address import DEFAULT_PORT, Address, parse_url
 from bailiwick.client.credentials import Credentials, Password, Token
 
 ADMINISTRATOR = "admin"
 PASSWORD_BYTES_MAX = 4096
 
-Host = Annotated[str | None, typer.Option("--host", help="Where the gateway is. Also by BAILIWICK_URL.")]
-Port = Annotated[
-    int | None,
-    typer.Option("--port", min=1, max=65535, help=f"Its gRPC port; {DEFAULT_PORT} if only --host is given."),
-]
 User = Annotated[str | None, typer.Option("--user", help="Who asks. Not needed with BAILIWICK_TOKEN.")]
 Administrator = Annotated[str, typer.Option("--user", help="Who asks; must be an administrator.")]
-
-
-def find_address(host: str | None, port: int | None, environment: Mapping[str, str] = os.environ) -> Address:
-    """The address that was given, one way or the other."""
-    if host is not None or port is not None:
-        return Address(host or "localhost", port or DEFAULT_PORT)
-    if url := environment.get("BAILIWICK_URL"):
-        return parse_url(url)
-    raise UsageProblem(
-        f"where is the gateway? Give --host and --port, or BAILIWICK_URL=grpc://HOST:{DEFAULT_PORT}"
-    )
 
 
 def find_credentials(
@@ -58,10 +38,14 @@ def find_credentials(
 
 def read_password_stdin() -> str:
     """The first line of stdin, without its line end."""
-    line = sys.stdin.readline(PASSWORD_BYTES_MAX + 1)
+    # In bytes: statements may follow, and what a text stream reads ahead nobody else gets.
+    line = sys.stdin.buffer.readline(PASSWORD_BYTES_MAX + 1)
     if len(line) > PASSWORD_BYTES_MAX:
-        raise UsageProblem(f"a password has at most {PASSWORD_BYTES_MAX} characters")
-    password = line.rstrip("\r\n")
+        raise UsageProblem(f"a password has at most {PASSWORD_BYTES_MAX} bytes")
+    try:
+        password = line.decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UsageProblem("a password is UTF-8") from error
     if not password:
         raise UsageProblem("no password came on stdin")
     return password

@@ -29,11 +29,11 @@ class Watch:
 
 
 @asynccontextmanager
-async def watching(client: FlightClient) -> AsyncIterator[Watch]:
+async def watching(client: FlightClient, *, is_on: bool = True) -> AsyncIterator[Watch]:
     """Show progress until the block ends, from one second on, if stderr is a terminal."""
     watch = Watch()
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not is_on or not console.is_terminal:
         yield watch
         return
     shown = asyncio.create_task(_show(client, watch, console))

@@ -1,12 +1,15 @@
-"""`bailiwick query`: one statement, its answer on stdout."""
+"""`bailiwick query`: one statement and its answer, the statements of a pipe, or a shell at a terminal."""
 
+import sys
 from enum import StrEnum
-from typing import Annotated
+from io import BufferedReader
+from typing import Annotated, cast
 
 import typer
 
-from bailiwick.cli.connection import Host, Port, User, find_address, find_credentials
+from bailiwick.cli.connection import User, find_credentials
 from bailiwick.cli.failures import reported
+from bailiwick.cli.gateway_options import GatewayOptions, find_gateway, takes_gateway
 
 ROWS_MAX = 1_000
 
@@ -22,10 +25,13 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
+@takes_gateway
 def query(
-    statement: Annotated[str, typer.Option("-e", "--execute", metavar="SQL", help="The statement to run.")],
-    host: Host = None,
-    port: Port = None,
+    gateway: GatewayOptions,
+    statement: Annotated[
+        str | None,
+        typer.Option("-e", "--execute", metavar="SQL", help="The statement to run; without it, a shell."),
+    ] = None,
     user: User = None,
     protocol: Annotated[Protocol, typer.Option(help="How to ask; flight is Flight SQL.")] = Protocol.FLIGHT,
     output: Annotated[
@@ -36,18 +42,30 @@ def query(
         bool, typer.Option("--password-stdin", help="Read the password from the first line of stdin.")
     ] = False,
 ) -> None:
-    """Run a statement and print its answer.
+    """Run a statement and print its answer, or open a shell.
 
+    Without -e, a terminal gets a shell, and the statements of a pipe run one after the other until one fails.
     The password is asked for, or comes from BAILIWICK_PASSWORD or --password-stdin; a token comes from
     BAILIWICK_TOKEN. Exit code 0: it worked; 1: it failed, code and message are on stderr; 2: bad usage.
     """
-    from bailiwick.cli.asking import run_query
-    from bailiwick.cli.render import sink_for
-
     match protocol:
         case Protocol.FLIGHT:
             pass  # The only one there is yet.
     with reported():
-        address = find_address(host, port)
+        found = find_gateway(gateway)
         credentials = find_credentials(user, password_stdin=password_stdin)
-        run_query(address, credentials, statement, sink_for(output, rows_max=rows))
+        # gRPC and Arrow are behind these imports.
+        if statement is not None:
+            from bailiwick.cli.asking import run_query
+            from bailiwick.cli.render import sink_for
+
+            run_query(found, credentials, statement, sink_for(output, rows_max=rows))
+            return
+
+        from bailiwick.cli.interpreter import Manner
+        from bailiwick.cli.shell import run_piped, run_shell
+
+        if sys.stdin.isatty():
+            run_shell(found, credentials, Manner(output, rows, is_limited=True))
+        else:
+            run_piped(found, credentials, Manner(output, rows), cast(BufferedReader, sys.stdin.buffer).read1)

@@ -40,10 +40,13 @@ class Sink(ABC):
     def end(self, ending: Ending, /) -> None: ...
 
 
-def sink_for(format: Format, *, rows_max: int) -> Sink:
+MORE_ROWS = "raise --rows, or use --format csv"
+
+
+def sink_for(format: Format, *, rows_max: int, has_timing: bool = True, more_rows: str = MORE_ROWS) -> Sink:
     match format:
         case Format.TABLE:
-            return TableSink(sys.stdout, rows_max=rows_max)
+            return TableSink(sys.stdout, rows_max=rows_max, has_timing=has_timing, more_rows=more_rows)
         case Format.CSV:
             return CsvSink(sys.stdout)
         case Format.JSON:
@@ -55,9 +58,13 @@ def sink_for(format: Format, *, rows_max: int) -> Sink:
 
 
 class TableSink(Sink):
-    def __init__(self, stream: TextIO, *, rows_max: int) -> None:
+    def __init__(
+        self, stream: TextIO, *, rows_max: int, has_timing: bool = True, more_rows: str = MORE_ROWS
+    ) -> None:
         self._stream = stream
         self._rows_max = rows_max
+        self._has_timing = has_timing
+        self._more_rows = more_rows
         self._names: list[str] = []
         self._numeric: list[bool] = []
         self._rows: list[tuple[Cell, ...]] = []
@@ -76,12 +83,13 @@ class TableSink(Sink):
     def end(self, ending: Ending, /) -> None:
         if self._names:
             draw(self._stream, self._names, self._numeric, self._rows)
-        self._stream.write(f"{self._summary(ending.affected_rows)} ({ending.elapsed_s:.2f} s)\n")
+        took = f" ({ending.elapsed_s:.2f} s)" if self._has_timing else ""
+        self._stream.write(f"{self._summary(ending.affected_rows)}{took}\n")
         self._stream.flush()
 
     def _summary(self, affected_rows: int) -> str:
         if self._more:
-            return f"first {len(self._rows)} rows; there are more: raise --rows, or use --format csv"
+            return f"first {len(self._rows)} rows; there are more: {self._more_rows}"
         if self._names:
             return _counted(len(self._rows), "row")
         return f"done, {_counted(affected_rows, 'row')} changed" if affected_rows >= 0 else "done"
@@ -147,6 +155,30 @@ class ArrowSink(Sink):
         if self._writer is not None:
             self._writer.close()
         self._stream.flush()
+
+
+class Limited(Sink):
+    """The first rows of an answer into another sink; a note on stderr says when there are more."""
+
+    def __init__(self, sink: Sink, *, rows_max: int, more_rows: str) -> None:
+        self._sink = sink
+        self._rows_max = rows_max
+        self._room = rows_max
+        self._more_rows = more_rows
+
+    def begin(self, schema: pa.Schema) -> None:
+        self._sink.begin(schema)
+
+    def take(self, batch: pa.RecordBatch) -> bool:
+        is_more = batch.num_rows > self._room
+        self._sink.take(batch.slice(0, self._room))
+        self._room -= min(batch.num_rows, self._room)
+        if is_more:
+            sys.stderr.write(f"first {self._rows_max} rows; there are more: {self._more_rows}\n")
+        return not is_more
+
+    def end(self, ending: Ending, /) -> None:
+        self._sink.end(ending)
 
 
 def distinct(names: list[str]) -> list[str]:

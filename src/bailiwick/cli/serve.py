@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bailiwick.cli.failures import UsageProblem, reported
+from bailiwick.cli.grpc_noise import silence_grpc
 from bailiwick.cli.settings import ConfigFile, read_settings
 
 if TYPE_CHECKING:
@@ -43,17 +44,19 @@ def serve(
 
 
 def _serve(settings: "Config", data_dir: Path) -> None:
+    silence_grpc()
     # The whole gateway is behind these imports; other commands start without it.
     import uvloop
 
     from bailiwick.app import serve as serve_gateway
     from bailiwick.database.errors import UnusableDatabaseError
+    from bailiwick.doors.certificates import UnusableCertificateError
     from bailiwick.doors.listening import CannotListenError
     from bailiwick.identity.keys import UnusableKeyError
 
     try:
         uvloop.run(serve_gateway(settings, data_dir, _announce))
-    except (CannotListenError, UnusableDatabaseError, UnusableKeyError) as error:
+    except (CannotListenError, UnusableCertificateError, UnusableDatabaseError, UnusableKeyError) as error:
         raise UsageProblem(str(error)) from error
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
         raise UsageProblem(f"cannot use {data_dir}: {error.strerror}") from error

@@ -28,8 +28,20 @@ def read_settings(file: Path | None, *, server: dict[str, Any] | None = None) ->
         ) from error
 
 
+def check_certificates(settings: "Config") -> None:
+    """Look at the files that the settings name for TLS, as a start would."""
+    if not settings.tls.is_on:
+        return
+    from bailiwick.doors.certificates import UnusableCertificateError, read_certificates
+
+    try:
+        read_certificates(settings.tls)
+    except UnusableCertificateError as error:
+        raise UsageProblem(f"the settings do not hold:\n  {error}") from error
+
+
 def check_config(config: ConfigFile = None) -> None:
     """Check the settings: the file and the environment. Names every mistake at once."""
     with reported():
-        read_settings(config)
+        check_certificates(read_settings(config))
         typer.echo("the settings are fine")

@@ -13,6 +13,10 @@ def string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def dotted(parts: Sequence[str]) -> str:
+    return ".".join(map(name, parts))
+
+
 def create_user(user: str, password: str, roles: Sequence[str]) -> str:
     granted = f" ROLES ({', '.join(map(name, roles))})" if roles else ""
     return f"CREATE USER {name(user)} WITH PASSWORD {string(password)}{granted}"
@@ -33,3 +37,19 @@ def revoke_token(token_id: str) -> str:
 def progress_of(query_id: str) -> str:
     columns = "tasks_done, tasks_total, state"
     return f"SELECT {columns} FROM system.runtime.queries WHERE query_id = {string(query_id)}"  # noqa: S608
+
+
+def show_namespaces(catalog: str, parent: Sequence[str]) -> str:
+    return f"SHOW NAMESPACES IN {dotted((catalog, *parent))}"
+
+
+def show_tables(catalog: str, namespace: Sequence[str]) -> str:
+    return f"SHOW TABLES IN {dotted((catalog, *namespace))}"
+
+
+def show_views(catalog: str, namespace: Sequence[str]) -> str:
+    return f"SHOW VIEWS IN {dotted((catalog, *namespace))}"
+
+
+def describe_table(table: Sequence[str]) -> str:
+    return f"DESCRIBE TABLE {dotted(table)}"

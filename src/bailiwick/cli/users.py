@@ -8,12 +8,11 @@ from bailiwick.cli import administration, sql_text
 from bailiwick.cli.connection import (
     ADMINISTRATOR,
     Administrator,
-    Host,
-    Port,
     ask_password,
     read_password_stdin,
 )
 from bailiwick.cli.failures import UsageProblem, reported
+from bailiwick.cli.gateway_options import GatewayOptions, takes_gateway
 
 app = typer.Typer(no_args_is_help=True, help="Who may sign in.")
 
@@ -24,42 +23,43 @@ PasswordStdin = Annotated[
 
 
 @app.command("add")
+@takes_gateway
 def add(
+    gateway: GatewayOptions,
     name: Name,
     role: Annotated[
         list[str] | None, typer.Option(help="reader, writer or admin; may be given several times.")
     ] = None,
     password_stdin: PasswordStdin = False,
-    host: Host = None,
-    port: Port = None,
     user: Administrator = ADMINISTRATOR,
 ) -> None:
     """Add a user. Your own password comes from BAILIWICK_PASSWORD, or you are asked."""
     with reported():
         statement = sql_text.create_user(name, _new_password(name, password_stdin), role or [])
-        administration.run(statement, host=host, port=port, user=user)
+        administration.run(statement, gateway, user=user)
         typer.echo(f"user {name} added")
 
 
 @app.command("list")
-def list_users(host: Host = None, port: Port = None, user: Administrator = ADMINISTRATOR) -> None:
+@takes_gateway
+def list_users(gateway: GatewayOptions, user: Administrator = ADMINISTRATOR) -> None:
     """Show all users and their roles."""
     with reported():
-        administration.show("SHOW USERS", host=host, port=port, user=user)
+        administration.show("SHOW USERS", gateway, user=user)
 
 
 @app.command("password")
+@takes_gateway
 def password(
+    gateway: GatewayOptions,
     name: Name,
     password_stdin: PasswordStdin = False,
-    host: Host = None,
-    port: Port = None,
     user: Administrator = ADMINISTRATOR,
 ) -> None:
     """Give a user a new password."""
     with reported():
         statement = sql_text.change_password(name, _new_password(name, password_stdin))
-        administration.run(statement, host=host, port=port, user=user)
+        administration.run(statement, gateway, user=user)
         typer.echo(f"password of {name} changed")
 
 

@@ -4,10 +4,12 @@ It speaks what our gateway speaks, for our own commands; programs use a driver. 
 ends the query on the gateway.
 """
 
+import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -19,7 +21,9 @@ from google.protobuf.message import Message
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.client.address import Address
+from bailiwick.client.channel_security import secure
 from bailiwick.client.credentials import Credentials, Password, Token
+from bailiwick.client.encryption import Encryption
 from bailiwick.client.errors import QueryFailed
 from bailiwick.client.statuses import QUERY_ID_HEADER, from_grpc
 
@@ -36,7 +40,7 @@ class Answer:
     """One statement's answer: its schema, its id, and its batches as they come."""
 
     def __init__(
-        self, schema: pa.Schema, query_id: str | None, total_records: int, stream: Any, address: str
+        self, schema: pa.Schema, query_id: str | None, total_records: int, stream: Any, address: Address
     ) -> None:
         self.schema = schema
         self.query_id = query_id
@@ -57,16 +61,24 @@ class Answer:
 
 
 class FlightClient:
-    """Use it as `async with FlightClient(address, credentials) as client`."""
+    """Use it as `async with FlightClient(address, credentials) as client`.
 
-    def __init__(self, address: Address, credentials: Credentials) -> None:
-        self._address = str(address)
+    The address says whether TLS is spoken; `encryption` says how, and that it is.
+    """
+
+    def __init__(
+        self, address: Address, credentials: Credentials, encryption: Encryption | None = None
+    ) -> None:
+        if encryption is None and address.is_encrypted:
+            encryption = Encryption()
+        self._address = replace(address, is_encrypted=encryption is not None)
         self._credentials = credentials
+        self._encryption = encryption
         self._channel: Any = None
         self._metadata: tuple[tuple[str, str], ...] = ()
 
     async def __aenter__(self) -> "FlightClient":
-        self._channel = grpc.aio.insecure_channel(self._address, options=_OPTIONS)
+        self._channel = await self._open_channel()
         try:
             await self.login()
         except BaseException:
@@ -76,6 +88,13 @@ class FlightClient:
 
     async def __aexit__(self, *_exception: object) -> None:
         await self._channel.close()
+
+    async def _open_channel(self) -> Any:
+        target = str(self._address)
+        if self._encryption is None:
+            return grpc.aio.insecure_channel(target, options=_OPTIONS)
+        security = await asyncio.to_thread(secure, self._encryption, self._address)
+        return grpc.aio.secure_channel(target, security.credentials, options=(*_OPTIONS, *security.options))
 
     async def login(self) -> None:
         """Trade the password for a token, or take the token as it is. Unreachable if nobody answers."""
@@ -124,7 +143,13 @@ class FlightClient:
         call = self._channel.unary_stream(_SERVICE + "GetFlightInfo")(
             descriptor.SerializeToString(), metadata=self._metadata
         )
-        return Started(call, self._address)
+        return Started(call, self._address, self._adopt)
+
+    def _adopt(self, headers: Mapping[str, object]) -> None:
+        """Sign the next calls as the gateway says: it may bind them to a session that way."""
+        token = headers.get("authorization")
+        if isinstance(token, str):
+            self._metadata = (("authorization", token),)
 
     @asynccontextmanager
     async def fetch(self, info: flight.FlightInfo) -> AsyncIterator[Answer]:
@@ -146,9 +171,10 @@ class FlightClient:
 class Started:
     """A statement on its way."""
 
-    def __init__(self, call: Any, address: str) -> None:
+    def __init__(self, call: Any, address: Address, adopt: Callable[[Mapping[str, object]], None]) -> None:
         self._call = call
         self._address = address
+        self._adopt = adopt
 
     async def query_id(self) -> str | None:
         """The id under which a change runs, as soon as the gateway tells; None if it tells none."""
@@ -161,6 +187,7 @@ class Started:
     async def info(self) -> flight.FlightInfo:
         try:
             answer = await self._call.read()
+            self._adopt(dict(await self._call.initial_metadata()))
         except grpc.aio.AioRpcError as error:
             raise from_grpc(error, self._address) from error
         if answer is grpc.aio.EOF:

@@ -12,6 +12,7 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from bailiwick.doors.listening import CannotListenError, listen, shown
+from bailiwick.doors.tls import Tls
 
 _ATTEMPTS_MAX = 10
 _ENVELOPE_BYTES = 64 << 10
@@ -41,11 +42,13 @@ class GrpcServer:
         limits: GrpcLimits,
         *,
         services: Sequence[str] = (),
+        tls: Tls | None = None,
     ) -> None:
         self._wanted = (tuple(addresses), port)
         self._handlers = tuple(handlers)
         self._limits = limits
         self._services = ("", *services)
+        self._tls = tls
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self.addresses: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ class GrpcServer:
             server = self._build()
             try:
                 for address in found:
-                    server.add_insecure_port(shown(address, port))
+                    self._add_port(server, shown(address, port))
             except RuntimeError as error:
                 # gRPC binds for itself, so somebody may have been quicker between our look and its.
                 if wanted != 0:
@@ -84,6 +87,12 @@ class GrpcServer:
         await self._health.enter_graceful_shutdown()
         if self._server is not None:
             await self._server.stop(grace_s)
+
+    def _add_port(self, server: grpc.aio.Server, address: str) -> None:
+        if self._tls is None:
+            server.add_insecure_port(address)
+        else:
+            server.add_secure_port(address, self._tls.grpc_credentials())
 
     def _build(self) -> grpc.aio.Server:
         limits = self._limits

@@ -1,6 +1,10 @@
-"""One port on several addresses: `127.0.0.1` and `::1` are two sockets, and clients expect both to answer."""
+"""Where the ports are: one port on several addresses, and which addresses may go without encryption.
+
+`127.0.0.1` and `::1` are two sockets, and clients expect both to answer.
+"""
 
 import errno
+import ipaddress
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -28,6 +32,29 @@ def listen(addresses: Sequence[str], port: int) -> list[socket.socket]:
             if port != 0:
                 raise CannotListenError(f"port {port} is in use on {error.filename}") from error
     raise CannotListenError(f"no port is free on all of {', '.join(addresses)}")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach the address. A name other than `localhost` counts as outside."""
+    try:
+        return address == "localhost" or ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def plaintext_problem(addresses: Sequence[str], *, is_encrypted: bool, is_allowed: bool) -> str | None:
+    """Why these addresses may not be served like that; None if they may.
+
+    Passwords and results cross the wire as they are where there is no TLS. On loopback nobody listens in;
+    anywhere else somebody must have said that it is meant.
+    """
+    outside = [address for address in addresses if not is_loopback(address)]
+    if is_encrypted or is_allowed or not outside:
+        return None
+    return (
+        f"{', '.join(outside)} would be served without encryption: give tls.certificate_file and "
+        'tls.key_file, or say server.plaintext = "allowed" if something in front of the gateway encrypts'
+    )
 
 
 def shown(address: str, port: int) -> str:

@@ -8,6 +8,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bailiwick.doors.listening import listen
+from bailiwick.doors.tls import Tls
 
 _BACKLOG = 2048
 
@@ -15,11 +16,17 @@ _BACKLOG = 2048
 class HttpServer:
     """Start it once, stop it once. Signals are the application's business, not its."""
 
-    def __init__(self, addresses: Sequence[str], port: int, app: ASGIApp) -> None:
+    def __init__(self, addresses: Sequence[str], port: int, app: ASGIApp, *, tls: Tls | None = None) -> None:
         self._wanted = (tuple(addresses), port)
         self._server = _Server(
             uvicorn.Config(
-                app, log_config=None, access_log=False, lifespan="off", server_header=False, backlog=_BACKLOG
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                backlog=_BACKLOG,
+                ssl_context_factory=None if tls is None else lambda _config, _default: tls.http_context(),
             )
         )
         self._serving: asyncio.Task[None] | None = None
