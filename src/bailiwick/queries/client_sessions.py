@@ -19,7 +19,9 @@ from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.names import spelled
+from bailiwick.queries.routing import SystemName
 from bailiwick.queries.statement import DEFAULT_CATALOG, Statement
+from bailiwick.queries.system_tables import SystemTable
 
 ClientSessionId = NewType("ClientSessionId", str)
 
@@ -30,6 +32,8 @@ SWEEP_EVERY_S = 60.0
 SHOWN_ID_CHARS = 8
 
 _TIME = pa.timestamp("us", tz="UTC")
+
+SESSIONS: SystemName = ("system", "runtime", "sessions")
 SESSIONS_SCHEMA = pa.schema(
     [
         pa.field("session_id", pa.string()),
@@ -46,7 +50,6 @@ SESSIONS_SCHEMA = pa.schema(
         pa.field("last_used_at", _TIME),
     ]
 )
-"""The columns of `system.runtime.sessions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ class ClientSessions:
         if shelf is not None and session.id in shelf.kept:
             self._end(shelf, session.id)
 
-    async def rows(self, principal: Principal) -> list[dict[str, Any]]:
+    async def rows(self, principal: Principal) -> pa.Table:
         """What `system.runtime.sessions` shows: administrators all, others their own; the newest first."""
         self._sweep(self._now(), at_once=True)
         shown = [
@@ -179,7 +182,8 @@ class ClientSessions:
             for session in shelf.kept.values()
             if principal.is_admin or (session.tenant, session.principal) == (principal.tenant, principal.name)
         ]
-        return [_row(session) for session in sorted(shown, key=lambda each: -each.opened_at)]
+        rows = [_row(session) for session in sorted(shown, key=lambda each: -each.opened_at)]
+        return pa.Table.from_pylist(rows, schema=SESSIONS_SCHEMA)
 
     def _refuse_ended(
         self, shelf: _Shelf, session_id: ClientSessionId, offered_at: float, now: float
@@ -218,6 +222,11 @@ class ClientSessions:
                 shelf.ended_at.popitem(last=False)
             if not shelf.kept and not shelf.ended_at and shelf.refused_until <= oldest:
                 del self._shelves[key]
+
+
+def sessions_table(sessions: ClientSessions) -> SystemTable:
+    """`system.runtime.sessions`."""
+    return SystemTable(SESSIONS, SESSIONS_SCHEMA, sessions.rows)
 
 
 def expired() -> BailiwickError:

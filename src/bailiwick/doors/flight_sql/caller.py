@@ -50,6 +50,23 @@ class Caller:
         return self.settings.statement(sql, self.principal, DOOR)
 
 
+class Greeting:
+    """The first headers of one answer, sent once. gRPC sends empty ones by itself if it must write before."""
+
+    def __init__(self, context: Context, headers: Headers) -> None:
+        self._context = context
+        self._headers = headers
+        self._is_sent = False
+
+    async def send(self, *more: tuple[str, str]) -> None:
+        """Send what the caller is to know, and `more`. A second call does nothing."""
+        if self._is_sent:
+            return
+        self._is_sent = True
+        if self._headers or more:
+            await self._context.send_initial_metadata((*self._headers, *more))
+
+
 class Callers:
     def __init__(
         self, authenticator: Authenticator, sessions: ClientSessions, seal: Seal, *, now: Clock = wall
