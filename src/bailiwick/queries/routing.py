@@ -34,6 +34,8 @@ class SystemQuery:
     tree: Tree
     """Its parse tree, in which the tables have the names they have inside the sandbox."""
     tables: frozenset[SystemName]
+    parameter_count: int = 0
+    """How many `?` it has."""
 
 
 def mentions_system(sql: str) -> bool:
@@ -70,7 +72,14 @@ def route(
     _refuse_mixture(nodes, paths)
     for node in nodes:
         _rename(node, frozenset(ours.values()))
-    return SystemQuery(tree, frozenset(ours.values()))
+    return SystemQuery(tree, frozenset(ours.values()), _parameter_count(nodes))
+
+
+def _parameter_count(nodes: list[dict[str, Any]]) -> int:
+    identifiers = {str(node.get("identifier")) for node in nodes if node.get("class") == "PARAMETER"}
+    if not all(identifier.isdecimal() for identifier in identifiers):
+        raise _not_supported("Parameters of statements over system tables have no names: write `?`.")
+    return len(identifiers)
 
 
 def _refuse_mixture(nodes: list[dict[str, Any]], paths: list[tuple[str, ...]]) -> None:

@@ -8,7 +8,7 @@ threads.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -64,13 +64,13 @@ class Sandbox:
         parser = await asyncio.shield(asyncio.wrap_future(self._parser))
         return await asyncio.wrap_future(self._parsing.submit(_parse, parser.cursor(), sql))
 
-    async def query(self, tree: Tree, tables: Tables) -> pa.Table:
+    async def query(self, tree: Tree, tables: Tables, parameters: Sequence[Any] = ()) -> pa.Table:
         """Answer the statement. Cancelling interrupts DuckDB."""
-        return await self._ask(tree, tables, _read)
+        return await self._ask(tree, tables, parameters, _read)
 
-    async def schema(self, tree: Tree, tables: Tables) -> pa.Schema:
+    async def schema(self, tree: Tree, tables: Tables, parameters: Sequence[Any] = ()) -> pa.Schema:
         """What the answer's columns would be. Reads no rows."""
-        return await self._ask(tree, tables, _schema)
+        return await self._ask(tree, tables, parameters, _schema)
 
     def close(self) -> None:
         """Take nothing on any more. What runs ends by itself."""
@@ -78,14 +78,16 @@ class Sandbox:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._parsing.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask(self, tree: Tree, tables: Tables, read: Callable[[Any], T]) -> T:
+    async def _ask(
+        self, tree: Tree, tables: Tables, parameters: Sequence[Any], read: Callable[[Any], T]
+    ) -> T:
         fresh = self._spare or self._executor.submit(_open)
         self._spare = self._executor.submit(_open)
         connection = await asyncio.wrap_future(fresh)
 
         def ask() -> T:
             _fill(connection, tables)
-            return read(connection.sql(_text(connection, tree)))
+            return read(connection.sql(_text(connection, tree), params=list(parameters)))
 
         work = self._executor.submit(ask)
         try:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from bailiwick.catalog.inventory import Inventory
 from bailiwick.clock import Clock
 from bailiwick.clock import wall as wall_clock
-from bailiwick.engines.description import Kind
+from bailiwick.engines.description import Kind, Parameter
 from bailiwick.engines.engine import Engine
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.administration import Administration, result_schema
@@ -160,7 +160,9 @@ class QueryService:
         may_ask(statement.principal).enforce()
         system = await self._tables.route(statement.sql)
         if system is not None:
-            return Prepared(Kind.READ, schema_message(await self._tables.schema(system)))
+            schema = await self._tables.schema(system, statement.parameters)
+            unknown = tuple(Parameter(position, None) for position in range(system.parameter_count))
+            return Prepared(Kind.READ, schema_message(schema), unknown)
         description = await spark_life.prepare(statement, self._side, self._timeout_s(statement))
         return Prepared(description.kind, description.schema, description.parameters)
 
@@ -316,7 +318,10 @@ class QueryService:
         if system is not None:
             running.category = "system"
             await local_life.live(
-                running, Kind.READ, lambda: self._tables.answer(system, principal), self._wall
+                running,
+                Kind.READ,
+                lambda: self._tables.answer(system, principal, running.statement.parameters),
+                self._wall,
             )
             return
         await spark_life.live(running, self._side)

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from bailiwick.clock import Clock
+from bailiwick.engines.parameters import ParameterValue
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId
 from bailiwick.queries import failures
@@ -113,21 +115,37 @@ class SystemTables:
         tree = await self._sandbox.parse(sql)
         return route(sql, lambda _sql: tree, frozenset(self._tables))
 
-    async def schema(self, query: SystemQuery) -> pa.Schema:
-        """The columns of the answer. Shows no rows to anyone."""
-        empty = {sandbox_name(name): self._tables[name].schema.empty_table() for name in query.tables}
-        return await self._sandbox.schema(query.tree, empty)
+    async def schema(self, query: SystemQuery, parameters: Sequence[ParameterValue] = ()) -> pa.Schema:
+        """The columns of the answer; without parameters, as far as they do not depend on them.
 
-    async def answer(self, query: SystemQuery, principal: Principal) -> pa.Table:
+        Shows no rows to anyone.
+        """
+        values = _bound(query, parameters) if parameters else [None] * query.parameter_count
+        empty = {sandbox_name(name): self._tables[name].schema.empty_table() for name in query.tables}
+        return await self._sandbox.schema(query.tree, empty, values)
+
+    async def answer(
+        self, query: SystemQuery, principal: Principal, parameters: Sequence[ParameterValue] = ()
+    ) -> pa.Table:
         """The rows. Ends after `ANSWER_S` at the latest: there are few threads, and they are for everyone."""
+        values = _bound(query, parameters)
         try:
             async with asyncio.timeout(ANSWER_S):
                 snapshot = {
                     sandbox_name(name): await self._tables[name].rows(principal) for name in query.tables
                 }
-                return await self._sandbox.query(query.tree, snapshot)
+                return await self._sandbox.query(query.tree, snapshot, values)
         except TimeoutError:
             raise failures.timed_out(ANSWER_S) from None
+
+
+def _bound(query: SystemQuery, parameters: Sequence[ParameterValue]) -> list[Any]:
+    if len(parameters) != query.parameter_count:
+        raise BailiwickError(
+            Code.INVALID_ARGUMENTS,
+            f"The statement has {query.parameter_count} parameters, and {len(parameters)} values were given.",
+        )
+    return [parameter.scalar.as_py() for parameter in parameters]
 
 
 def queries_table(queries: Callable[[str | None], Awaitable[Sequence[Query]]], wall: Clock) -> SystemTable:
