@@ -34,7 +34,7 @@ from bailiwick.queries import failures, spark_life
 from bailiwick.queries.ingest_chunks import ChunkSource
 from bailiwick.queries.ingest_columns import for_new_table, for_table
 from bailiwick.queries.ingest_stream import Chunk
-from bailiwick.queries.ingest_writing import Writing
+from bailiwick.queries.ingest_writing import Stages, Writing
 from bailiwick.queries.local_life import GATEWAY
 from bailiwick.queries.machine import Admitted
 from bailiwick.queries.running import Running
@@ -98,13 +98,14 @@ class IngestService:
     ) -> None:
         self._queries = queries
         self._catalog = catalog
-        self._staging = staging
+        self._stages = Stages(staging)
         self._client_idle_s = client_idle_s
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ingest")
         self._places = asyncio.Semaphore(INGESTS_MAX)
 
-    def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
+    async def close(self) -> None:
+        await self._stages.end()
+        await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
 
     async def ingest(
         self, request: IngestRequest, messages: AsyncIterator[bytes], *, query_id: QueryId | None = None
@@ -176,7 +177,7 @@ class IngestService:
                     if len(ahead) == 1:
                         await writing.write_at_once(target, mode, ahead.popleft())
                     else:
-                        await writing.write_by_stages(target, mode, _all(ahead, source), self._staging)
+                        await writing.write_by_stages(target, mode, _all(ahead, source), self._stages)
                     running.affected_rows = running.rows
                     await running.complete()
                 except EngineLost:

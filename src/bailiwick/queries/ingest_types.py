@@ -76,7 +76,7 @@ def _decimal(given: pa.DataType) -> pa.DataType:
 def _plain_values(given: pa.DataType) -> pa.DataType:
     if kinds.is_nested(given.value_type) or kinds.is_dictionary(given.value_type):
         raise UnfitTypeError(f"is {given}: the values of a dictionary must be plain")
-    return sendable(given.value_type)
+    return sendable(given.value_type, is_nested=True)
 
 
 def _nested(given: pa.DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ from bailiwick.catalog.staging import Staging
 from bailiwick.engines.description import Kind
 from bailiwick.engines.engine import Batch, Completed, EngineSession, Progress
 from bailiwick.engines.write import ArrowRows, TableRows, Write, WriteMode
+from bailiwick.identity.principal import Principal
 from bailiwick.ids import new_operation_id
 from bailiwick.names import TableName
 from bailiwick.queries import failures
@@ -20,10 +21,9 @@ from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.running import Running
 from bailiwick.queries.spark_life import Lease, SparkSide
 from bailiwick.telemetry.breadcrumbs import breadcrumb
-from bailiwick.telemetry.logs import logger
 
 QUIET_S = 15.0
-"""How long Spark gets to stop writing before the files are deleted under its hands."""
+"""How long Spark gets to stop writing. By then its session has been closed, if it did not."""
 _LOOK_EVERY_S = 0.1
 _STAGED_PROPERTIES = {
     # Written once, read once, soon: what counts is time.
@@ -34,7 +34,43 @@ _STAGED_PROPERTIES = {
 }
 _TURNS_TO_SETTLE = 3
 
-_log = logger(__name__)
+
+class Stages:
+    """The tables in which ingests gather their rows: one each, gone soon after it ended, however it did."""
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+        self._clearing: set[asyncio.Task[None]] = set()
+
+    def open(self, principal: Principal) -> TableName:
+        return self._staging.open(principal)
+
+    def close(self, table: TableName, session: EngineSession) -> None:
+        """Forget the table, in the background: `session` may have to be stopped first."""
+        task = asyncio.create_task(self._clear(table, session), name="ingest-clear")
+        self._clearing.add(task)
+        task.add_done_callback(self._clearing.discard)
+
+    async def end(self) -> None:
+        """Wait no more for any session: the gateway stops. What is left then, the next start removes."""
+        for task in self._clearing:
+            task.cancel()
+        await asyncio.gather(*self._clearing, return_exceptions=True)
+
+    async def _clear(self, table: TableName, session: EngineSession) -> None:
+        try:
+            await asyncio.to_thread(self._staging.close, table)
+            # Spark is being stopped, but until it has confirmed that it may write another file.
+            await _wait_quiet(session)
+        finally:
+            await asyncio.to_thread(self._staging.purge, table)
+
+
+async def _wait_quiet(session: EngineSession) -> None:
+    waited_s = 0.0
+    while not session.is_settled and waited_s < QUIET_S:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        waited_s += _LOOK_EVERY_S
 
 
 class Writing:
@@ -57,11 +93,11 @@ class Writing:
         target: tuple[str, ...],
         mode: WriteMode,
         chunks: AsyncIterator[Chunk],
-        staging: Staging,
+        stages: "Stages",
     ) -> None:
         """Any number of chunks, and one commit in the end."""
         running = self._running
-        table = staging.open(running.statement.principal)
+        table = stages.open(running.statement.principal)
         staged = (target[0], *table.parts)
         running.is_unseen = True
         try:
@@ -75,8 +111,7 @@ class Writing:
             running.is_unseen = False
             await self._write(Write(target, mode, TableRows(staged)))
         finally:
-            # In the service's own group, as this task may be on its way out.
-            self._side.tasks.create_task(_clear(staging, table, self._lease.session), name="ingest-clear")
+            stages.close(table, self._lease.session)
 
     async def _write(self, write: Write) -> None:
         running, side, lease = self._running, self._side, self._lease
@@ -111,20 +146,6 @@ class Writing:
         self.chunks += 1
         self._running.rows += chunk.rows
         self._running.bytes += len(chunk.data)
-
-
-async def _clear(staging: Staging, table: TableName, session: EngineSession) -> None:
-    """Forget what was staged. Its files go when Spark has stopped writing them, or has had its time."""
-    try:
-        await asyncio.to_thread(staging.close, table)
-        waited_s = 0.0
-        while not session.is_settled and waited_s < QUIET_S:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            waited_s += _LOOK_EVERY_S
-        await asyncio.to_thread(staging.purge, table)
-    except Exception:
-        # Nobody sees it, and the next start removes it.
-        _log.exception("staging_not_cleared")
 
 
 async def _wait_settled(session: EngineSession) -> None:
