@@ -66,7 +66,8 @@ class ScriptedQueries:
         script = self._script(statement)
         self.prepared.append(statement)
         schema = schema_message(script.announced or script.table.schema)
-        return Prepared(script.kind, None if script.schema_unknown else schema, script.parameters)
+        wanted = () if statement.parameters else script.parameters
+        return Prepared(script.kind, None if script.schema_unknown else schema, wanted)
 
     @asynccontextmanager
     async def run(

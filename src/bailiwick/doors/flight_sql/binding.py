@@ -9,13 +9,13 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.clock import Clock
-from bailiwick.doors.flight_sql.prepared import counted
+from bailiwick.doors.flight_sql.prepared import Handles, PreparedStatement, counted
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.engines.parameters import Row, rows_of, size_bytes
 from bailiwick.errors import BailiwickError, Code
@@ -37,6 +37,49 @@ class BindingLimits:
     remembered_max: int = 1_000
     remembered_bytes_max: int = 32 << 20
     remembered_s: float = 600.0
+
+
+class BoundStatements:
+    """Prepared statements by their handles, each with what is bound to it."""
+
+    def __init__(self, handles: Handles, limits: BindingLimits, *, now: Clock) -> None:
+        self._handles = handles
+        self._limits = limits
+        self._bindings = Bindings(limits, now=now)
+
+    def open(self, principal: Principal, handle: bytes) -> tuple[PreparedStatement, bool]:
+        """The statement with its parameters, if any are bound, and whether its description is still fresh."""
+        statement, is_fresh = self._handles.open(principal, handle)
+        row = self._bindings.find(principal, handle)
+        return (statement, is_fresh) if row is None else (replace(statement, parameters=row), False)
+
+    async def bind(
+        self, principal: Principal, handle: bytes, first: bytes, rest: AsyncIterator[bytes]
+    ) -> bytes:
+        """Bind the one row of a DoPut. Gives a handle that carries it; the old one means it too, for a while."""
+        statement, _ = self._handles.open(principal, handle)
+        rows = await read_rows(first, rest, statement.parameter_count, self._limits)
+        if rows is None:
+            statement.check_complete()
+            return handle
+        row = only_row(rows)
+        self._bindings.remember(principal, handle, row)
+        return self._handles.bind(principal, statement, row)
+
+    async def rows(
+        self, principal: Principal, handle: bytes, first: bytes, rest: AsyncIterator[bytes]
+    ) -> tuple[PreparedStatement, tuple[Row, ...]]:
+        """An update, and the rows to run it with: those of the DoPut, or what was bound before."""
+        statement, _ = self.open(principal, handle)
+        rows = await read_rows(first, rest, statement.parameter_count, self._limits)
+        if rows is None:
+            statement.check_complete()
+            rows = (statement.parameters,)
+        return statement, rows
+
+    def close(self, principal: Principal, handle: bytes) -> None:
+        """Forget what is bound. Closing a handle that is not known is fine."""
+        self._bindings.forget(principal, handle)
 
 
 async def read_rows(
