@@ -56,7 +56,7 @@ class BoundStatements:
     async def bind(
         self, principal: Principal, handle: bytes, first: bytes, rest: AsyncIterator[bytes]
     ) -> bytes:
-        """Bind the one row of a DoPut. Gives a handle that carries it; the old one means it too, for a while."""
+        """Bind the one row of a DoPut: the handle that carries it. For a while the old one means it too."""
         statement, _ = self._handles.open(principal, handle)
         rows = await read_rows(first, rest, statement.parameter_count, self._limits)
         if rows is None:
