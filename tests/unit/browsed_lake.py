@@ -1,8 +1,12 @@
 """A small lake for tests of what browsing tools see: nested schemas, odd names, all Iceberg types, a view."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
+from bailiwick.catalog.backend import Entry, Kind
+from bailiwick.catalog.commits import Loaded
+from bailiwick.catalog.contents import Contents, NamespaceContents
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.wire import Json
@@ -68,6 +72,29 @@ def browsed_lake(directory: Path) -> CatalogService:
     )
     catalog.commits.create_view(TableName(("sales",), "big"), _view("SELECT id FROM orders"))
     return catalog
+
+
+class CountingSource:
+    """A lake of many tables that counts the metadata it is asked for."""
+
+    def __init__(self, catalog: CatalogService, table_count: int) -> None:
+        self._data = catalog.load(ORDERS).data
+        self.loaded: list[TableName] = []
+        self.problem: Exception | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        objects = {
+            f"t{number:06d}": Entry(Kind.TABLE, str(number), f"file:/{number}")
+            for number in range(table_count)
+        }
+        self.contents = Contents(1, {("many",): NamespaceContents({}, objects)})
+
+    def load(self, name: TableName, kind: Kind = Kind.TABLE) -> Loaded:
+        self.loaded.append(name)
+        self.gate.wait(20)
+        if self.problem is not None:
+            raise self.problem
+        return Loaded(name, self.contents.entry(name, kind), self._data)
 
 
 _ORDER_ITEMS = TableName(("sales",), "order_items")

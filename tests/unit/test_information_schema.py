@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from browsed_lake import ALL_TYPES, NOBODY, READER, browsed_lake
+from browsed_lake import ALL_TYPES, NOBODY, READER, CountingSource, browsed_lake
 
 from bailiwick.catalog.inventory import Inventory
 from bailiwick.engines.parameters import ParameterValue
@@ -236,3 +236,57 @@ async def test_every_column_is_there_even_where_nothing_is_known(tables: SystemT
         answer = await tables.answer(query, READER)
         assert isinstance(answer, pa.Table)
         assert answer.schema == tables.schemas["lake", "information_schema", name]
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "read"),
+    [
+        ("SELECT * FROM information_schema.columns WHERE table_name = 't000007'", (), 1),
+        (
+            "SELECT * FROM information_schema.columns c WHERE c.table_schema = ? AND c.table_name = ?",
+            ("many", "t000007"),
+            1,
+        ),
+        ("SELECT * FROM information_schema.columns WHERE table_schema = 'none'", (), 0),
+        ("SELECT * FROM information_schema.tables WHERE table_name = 't000007'", (), 1),
+        ("SELECT table_name FROM information_schema.tables", (), 0),
+        ("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 't%'", (), 0),
+        ("SELECT comment FROM information_schema.tables", (), 20),
+        ("SELECT t FROM information_schema.tables t", (), 20),
+        ("SELECT * FROM information_schema.columns WHERE table_name = 't000007' OR true", (), 20),
+        ("SELECT * FROM information_schema.columns WHERE NOT table_name = 't000007'", (), 20),
+        ("SELECT * FROM information_schema.views", (), 0),
+    ],
+)
+async def test_metadata_is_read_only_where_it_makes_a_difference(
+    sandbox: Sandbox, tmp_path: Path, sql: str, parameters: tuple[str, ...], read: int
+) -> None:
+    source = CountingSource(browsed_lake(tmp_path), 20)
+    tables = SystemTables(sandbox, information_schema(Inventory(source), dict))
+    await ask(tables, sql, *parameters)
+    assert len(source.loaded) == read
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("SELECT 1 FROM information_schema.tables WHERE table_schema = 'sales' AND table_name = 'orders'", 1),
+        ("SELECT 1 FROM information_schema.tables WHERE 'orders' = table_name", 2),
+        ("SELECT 1 FROM information_schema.tables AS t(a, b, table_schema) WHERE table_schema = 'orders'", 2),
+        ("SELECT 1 FROM information_schema.tables WHERE table_name = 'x' OR table_name = 'orders'", 2),
+        ("SELECT 1 FROM information_schema.tables WHERE lower(table_name) = 'orders'", 2),
+        (
+            "SELECT 1 FROM information_schema.tables WHERE table_name = 'orders' AND EXISTS "
+            "(SELECT 1 FROM information_schema.views WHERE table_name = 'big')",
+            2,
+        ),
+        (
+            "SELECT 1 FROM information_schema.tables a JOIN information_schema.tables b "
+            "ON b.table_name = 'big' WHERE a.table_name = 'orders'",
+            2,
+        ),
+        ("SELECT 1 FROM (SELECT * FROM information_schema.tables) WHERE table_name = 'orders'", 2),
+    ],
+)
+async def test_no_row_is_lost_by_what_is_not_read(tables: SystemTables, sql: str, count: int) -> None:
+    assert len(await ask(tables, sql)) == count

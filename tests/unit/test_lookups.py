@@ -1,7 +1,6 @@
 """What browsing tools are told: the protocol's own schemas, names by pattern, columns as they will stream."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
-from browsed_lake import ALL_TYPES, NOBODY, ORDERS, READER, browsed_lake
+from browsed_lake import ALL_TYPES, NOBODY, ORDERS, READER, CountingSource, browsed_lake
 
 from bailiwick.catalog import inventory as inventories
-from bailiwick.catalog.backend import Entry, Kind
-from bailiwick.catalog.commits import Loaded
-from bailiwick.catalog.contents import Contents, NamespaceContents
 from bailiwick.catalog.inventory import Inventory
 from bailiwick.catalog.refusals import DamagedMetadataError
 from bailiwick.catalog.service import CatalogService
@@ -242,29 +238,6 @@ async def test_a_view_and_a_system_table_have_columns_too(lookups: Lookups) -> N
     answer = await lookups.answer(READER, tables("system", columns=True))
     (message,) = answer.column("table_schema").to_pylist()
     assert pyarrow.ipc.read_schema(pa.py_buffer(message)).names == ["node_id"]
-
-
-class CountingSource:
-    """A lake of many tables that counts the metadata it is asked for."""
-
-    def __init__(self, catalog: CatalogService, table_count: int) -> None:
-        self._data = catalog.load(ORDERS).data
-        self.loaded: list[TableName] = []
-        self.problem: Exception | None = None
-        self.gate = threading.Event()
-        self.gate.set()
-        objects = {
-            f"t{number:06d}": Entry(Kind.TABLE, str(number), f"file:/{number}")
-            for number in range(table_count)
-        }
-        self.contents = Contents(1, {("many",): NamespaceContents({}, objects)})
-
-    def load(self, name: TableName, kind: Kind = Kind.TABLE) -> Loaded:
-        self.loaded.append(name)
-        self.gate.wait(20)
-        if self.problem is not None:
-            raise self.problem
-        return Loaded(name, self.contents.entry(name, kind), self._data)
 
 
 async def test_metadata_is_read_for_matching_tables_only_and_once(catalog: CatalogService) -> None:

@@ -6,6 +6,7 @@ here has a value for are there, and empty.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ import pyarrow as pa
 from bailiwick.catalog import arrow
 from bailiwick.catalog.arrow import Column
 from bailiwick.catalog.backend import Kind
-from bailiwick.catalog.inventory import Inventory, Picture, Relation
+from bailiwick.catalog.inventory import Described, Inventory, Picture, Relation
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
+from bailiwick.queries.narrowing import NOTHING_KNOWN, Narrowing
 from bailiwick.queries.routing import CATALOG, INFORMATION_SCHEMA, LAKE, SystemName
 from bailiwick.queries.system_tables import SystemTable
 
@@ -26,7 +28,6 @@ _TEXT, _INT = pa.string(), pa.int32()
 _TYPES = {Kind.TABLE: "BASE TABLE", Kind.VIEW: "VIEW"}
 
 Row = dict[str, Any]
-Make = Callable[[Picture], Iterable[Row]]
 SystemSchemas = Mapping[SystemName, pa.Schema]
 
 
@@ -118,25 +119,68 @@ def information_schema(
 def _tables(
     inventory: Inventory, catalog: str, system_tables: Callable[[], SystemSchemas]
 ) -> Iterator[SystemTable]:
-    def own() -> SystemSchemas:
-        return {name: schema for name, schema in system_tables().items() if name[0] == catalog}
-
-    is_lake = catalog == LAKE
-    makes: Mapping[str, Make] = {
-        "schemata": lambda picture: _schemata(catalog, own(), picture if is_lake else None),
-        "tables": lambda picture: _all_tables(own(), picture if is_lake else None),
-        "columns": lambda picture: _all_columns(own(), picture if is_lake else None),
-        "views": lambda picture: _views(picture) if is_lake else (),
+    makes: Mapping[str, Callable[[_Question], Iterable[Row]]] = {
+        "schemata": _schemata,
+        "tables": _all_tables,
+        "columns": _all_columns,
+        "views": _views,
     }
     for name, schema in _SCHEMAS.items():
-        yield _table(inventory, (catalog, INFORMATION_SCHEMA, name), schema, makes[name])
+        yield _table(inventory, (catalog, INFORMATION_SCHEMA, name), system_tables, schema, makes[name])
 
 
-def _table(inventory: Inventory, name: SystemName, schema: pa.Schema, make: Make) -> SystemTable:
-    async def rows(principal: Principal) -> pa.Table:
-        return await inventory.ask(principal, lambda picture: _filled(schema, make(picture)))
+def _table(
+    inventory: Inventory,
+    name: SystemName,
+    system_tables: Callable[[], SystemSchemas],
+    schema: pa.Schema,
+    make: Callable[["_Question"], Iterable[Row]],
+) -> SystemTable:
+    async def rows(principal: Principal, needed: Narrowing = NOTHING_KNOWN) -> pa.Table:
+        def work(picture: Picture) -> pa.Table:
+            return _filled(schema, make(_Question(name[0], picture, system_tables(), needed)))
 
-    return SystemTable(name, schema, rows)
+        return await inventory.ask(principal, work)
+
+    return SystemTable(name, schema, rows, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What one table of one catalog's information schema is made from."""
+
+    catalog: str
+    picture: Picture
+    system_tables: SystemSchemas
+    needed: Narrowing
+
+    def namespaces(self) -> list[str]:
+        return [".".join(it) for it in self.picture.namespaces()] if self.catalog == LAKE else []
+
+    def own(self) -> Iterator[tuple[SystemName, pa.Schema]]:
+        """The system tables that are needed, in order."""
+        for name in sorted(self.system_tables):
+            if name[0] == self.catalog and self._needs(name):
+                yield name, self.system_tables[name]
+
+    def relations(self) -> Iterator[tuple[SystemName, Relation]]:
+        """The lake's tables and views that are needed, in order."""
+        if self.catalog != LAKE:
+            return
+        for relation in self.picture.relations():
+            name = LAKE, ".".join(relation.name.namespace), relation.name.name
+            if self._needs(name):
+                yield name, relation
+
+    def described(self) -> Iterator[tuple[SystemName, Relation, Described]]:
+        """The same with what their metadata says."""
+        for name, relation in self.relations():
+            described = self.picture.describe(relation)
+            if described is not None:
+                yield name, relation, described
+
+    def _needs(self, name: SystemName) -> bool:
+        return self.needed.allows("table_schema", name[1]) and self.needed.allows("table_name", name[2])
 
 
 def _filled(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:
@@ -153,50 +197,43 @@ def _filled(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _schemata(catalog: str, own: SystemSchemas, picture: Picture | None) -> Iterator[Row]:
-    names = {schema for _, schema, _ in own}
-    if picture is not None:
-        names |= {".".join(namespace) for namespace in picture.namespaces()}
-    for name in sorted(names):
-        yield {"catalog_name": catalog, "schema_name": name}
+def _schemata(question: _Question) -> Iterator[Row]:
+    own = {schema for (_, schema, _), _ in question.own()}
+    for name in sorted(own.union(question.namespaces())):
+        yield {"catalog_name": question.catalog, "schema_name": name}
 
 
-def _all_tables(own: SystemSchemas, picture: Picture | None) -> Iterator[Row]:
-    for name in sorted(own):
+def _all_tables(question: _Question) -> Iterator[Row]:
+    for name, _ in question.own():
         yield {**_named(name), "table_type": SYSTEM_TABLE, "is_insertable_into": "NO", "is_typed": "NO"}
-    if picture is None:
-        return
-    for relation in picture.relations():
-        described = picture.describe(relation)
-        if described is not None:
-            yield {
-                **_named(_name(relation)),
-                "table_type": _TYPES[relation.kind],
-                "is_insertable_into": "YES" if relation.kind is Kind.TABLE else "NO",
-                "is_typed": "NO",
-                "comment": described.comment,
-            }
+    # A comment is the only thing that has to be read from the tables' metadata.
+    with_comments = question.needed.needs("comment", TABLES.names)
+    for name, relation in question.relations():
+        described = question.picture.describe(relation) if with_comments else None
+        yield {
+            **_named(name),
+            "table_type": _TYPES[relation.kind],
+            "is_insertable_into": "YES" if relation.kind is Kind.TABLE else "NO",
+            "is_typed": "NO",
+            "comment": None if described is None else described.comment,
+        }
 
 
-def _all_columns(own: SystemSchemas, picture: Picture | None) -> Iterator[Row]:
-    for name in sorted(own):
-        yield from _columns(name, arrow.columns_of_arrow(own[name]), is_updatable=False)
-    if picture is None:
-        return
-    for relation in picture.relations():
-        described = picture.describe(relation)
-        if described is not None:
-            columns = arrow.columns_of(described.schema)
-            yield from _columns(_name(relation), columns, is_updatable=relation.kind is Kind.TABLE)
+def _all_columns(question: _Question) -> Iterator[Row]:
+    for name, schema in question.own():
+        yield from _columns(name, arrow.columns_of_arrow(schema), is_updatable=False)
+    for name, relation, described in question.described():
+        columns = arrow.columns_of(described.schema)
+        yield from _columns(name, columns, is_updatable=relation.kind is Kind.TABLE)
 
 
-def _views(picture: Picture) -> Iterator[Row]:
+def _views(question: _Question) -> Iterator[Row]:
     never = dict.fromkeys(VIEWS.names[5:], "NO")
-    for relation in picture.relations():
-        described = picture.describe(relation) if relation.kind is Kind.VIEW else None
+    for name, relation in question.relations():
+        described = question.picture.describe(relation) if relation.kind is Kind.VIEW else None
         if described is not None:
             yield {
-                **_named(_name(relation)),
+                **_named(name),
                 "view_definition": described.view_sql,
                 "check_option": "NONE",
                 **never,
@@ -241,10 +278,6 @@ def _precision(type_: pa.DataType) -> Row:
     else:
         return {}
     return {"numeric_precision": precision, "numeric_precision_radix": radix, "numeric_scale": scale}
-
-
-def _name(relation: Relation) -> SystemName:
-    return LAKE, ".".join(relation.name.namespace), relation.name.name
 
 
 def _named(name: SystemName) -> Row:

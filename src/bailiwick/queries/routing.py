@@ -61,7 +61,7 @@ def route(
     tree = parse(sql)
     if tree is None:
         return None
-    nodes = list(_nodes(tree))
+    nodes = list(nodes_of(tree))
     paths = [_path(node) for node in nodes if node.get("type") == "BASE_TABLE"]
     ours = {path: name for path in paths if (name := _system_name(path)) is not None}
     if not ours:
@@ -147,7 +147,7 @@ def _common_table_expressions(node: Mapping[str, Any]) -> list[Mapping[str, Any]
     return (node.get("cte_map") or {}).get("map") or []
 
 
-def _nodes(tree: Tree) -> Iterator[dict[str, Any]]:
+def nodes_of(tree: Tree) -> Iterator[dict[str, Any]]:
     """Every object of the tree. Without recursion: how deep it is, its author decides."""
     rest: list[Any] = [tree]
     while rest:

@@ -233,7 +233,7 @@ def _choices(abilities: Abilities) -> dict[int, int]:
 
 
 def _words() -> dict[int, list[str]]:
-    words = _spark_sql()
+    words = spark_sql()
     return {
         sql.SQL_KEYWORDS: words["keywords"],
         sql.SQL_NUMERIC_FUNCTIONS: words["numeric_functions"],
@@ -280,5 +280,6 @@ def _bits(*numbers: int) -> int:
 
 
 @cache
-def _spark_sql() -> dict[str, list[str]]:
+def spark_sql() -> dict[str, list[str]]:
+    """Spark's words by their kind: `keywords`, `string_functions` and so on."""
     return tomllib.loads(files(__package__).joinpath("spark_sql.toml").read_text(encoding="utf-8"))
