@@ -7,7 +7,7 @@ end of it.
 import asyncio
 import codecs
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 import typer
@@ -19,7 +19,6 @@ from bailiwick.cli.gateway_options import FoundGateway
 from bailiwick.cli.interpreter import Interpreter, Manner
 from bailiwick.client.credentials import Credentials
 from bailiwick.client.errors import QueryFailed, Unreachable
-from bailiwick.client.flight import FlightClient
 from bailiwick.client.splitter import Command, Piece, Splitter, Unfinished, split
 
 READ_BYTES = 64 << 10
@@ -44,9 +43,8 @@ def run_shell(gateway: FoundGateway, credentials: Credentials, manner: Manner) -
         async with client_of(gateway, credentials) as client:
             how = "TLS" if gateway.encryption is not None else "plaintext"
             typer.echo(f"bailiwick {__version__} at {gateway.address} ({how}); \\? for help, \\q to leave")
-            await Shell(
-                client, Interpreter(client, manner), TerminalPrompt(KeptHistory(history_file()))
-            ).run()
+            prompt = TerminalPrompt(KeptHistory(history_file()))
+            await Shell(prompt, Interpreter(client, manner).carry_out, client.login).run()
 
     asyncio.run(run())
 
@@ -64,11 +62,17 @@ def run_piped(gateway: FoundGateway, credentials: Credentials, manner: Manner, r
     asyncio.run(run())
 
 
+CarryOut = Callable[[Piece], Coroutine[Any, Any, bool]]
+"""Do what a piece says; False if it says to leave."""
+
+
 class Shell:
-    def __init__(self, client: FlightClient, interpreter: Interpreter, prompt: Prompt) -> None:
-        self._client = client
-        self._interpreter = interpreter
+    """Reads, has it carried out, tells what went wrong, and reads again."""
+
+    def __init__(self, prompt: Prompt, carry_out: CarryOut, sign_in: Callable[[], Awaitable[None]]) -> None:
         self._prompt = prompt
+        self._carry_out = carry_out
+        self._sign_in = sign_in
         self._running: asyncio.Task[bool] | None = None
 
     async def run(self) -> None:
@@ -90,10 +94,11 @@ class Shell:
             return False
         try:
             for piece in _typed(entry):
-                if not await self._interruptible(self._interpreter.carry_out(piece)):
+                if not await self._interruptible(self._carry_out(piece)):
                     return False
         except asyncio.CancelledError:
-            _say("cancelled")
+            # The terminal has just written ^C where the cursor stood.
+            _say("\ncancelled")
         except QueryFailed as failure:
             await self._explain(failure)
         except (Unreachable, UsageProblem, Unfinished) as problem:
@@ -117,7 +122,7 @@ class Shell:
             _say(f"query {failure.query_id}")
         if failure.code in _SIGN_IN_AGAIN:
             try:
-                await self._client.login()
+                await self._sign_in()
             except (QueryFailed, Unreachable):
                 _say("signing in again failed")
             else:
