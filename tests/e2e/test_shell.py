@@ -1,0 +1,124 @@
+"""The shell of `bailiwick query` at a real terminal, on a real gateway: browsing, cancelling, progress."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bailiwick.testing.asking import running_queries, wait_until
+from bailiwick.testing.gateway import RunningGateway, clean_environment, command
+from bailiwick.testing.terminal import Terminal, at_terminal
+
+pytestmark = pytest.mark.spark
+
+PROMPT = "^bailiwick>"
+ENDLESS = "SELECT count(*) FROM range(4000000000000) WHERE sqrt(id) < 0"
+
+
+def environment(gateway: RunningGateway, state: Path) -> dict[str, str]:
+    given = {"BAILIWICK_URL": gateway.uri, "BAILIWICK_PASSWORD": gateway.admin_password}
+    return clean_environment({**given, "XDG_STATE_HOME": str(state)})
+
+
+@pytest.fixture
+def shell(gateway: RunningGateway, tmp_path: Path) -> Iterator[Terminal]:
+    line = [command(), "query", "--user", "admin"]
+    with at_terminal(line, environment(gateway, tmp_path)) as terminal:
+        terminal.expect(PROMPT)
+        yield terminal
+
+
+@pytest.fixture(scope="module")
+def lake(gateway: RunningGateway, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Made by statements through a pipe."""
+    statements = """
+        CREATE NAMESPACE IF NOT EXISTS shop;
+        CREATE NAMESPACE IF NOT EXISTS shop.eu; -- inside; of the other
+        CREATE TABLE IF NOT EXISTS shop.orders (id BIGINT COMMENT 'counts; up', region STRING) USING iceberg;
+        CREATE TABLE IF NOT EXISTS shop.`odd; name` (x INT) USING iceberg;
+        CREATE TABLE IF NOT EXISTS shop.eu.orders (id BIGINT) USING iceberg;
+        INSERT INTO shop.orders VALUES (1, 'a;b'), (2, 'it\\'s');
+    """
+    done = subprocess.run(
+        [command(), "query", "--user", "admin"],
+        input=statements.encode(),
+        env=environment(gateway, tmp_path_factory.mktemp("state")),
+        capture_output=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"done, 2 rows changed" in done.stdout
+
+
+@pytest.mark.usefixtures("lake")
+def test_statements_and_browsing(shell: Terminal) -> None:
+    shell.enter("SELECT region,")
+    shell.enter("       id -- no; end")
+    shell.enter("FROM shop.orders ORDER BY id;")
+    shown = shell.expect(r"2 rows \(\d+\.\d\d s\)")
+    assert "a;b" in shown
+    assert "it's" in shown
+    shell.enter("\\l")
+    shell.expect("lake")
+    shell.enter("\\dn sh*")
+    assert "shop.eu" in shell.expect(r"2 rows\n")
+    shell.enter("\\dt shop.*")
+    listed = shell.expect(r"3 rows\n")
+    assert "odd; name" in listed
+    assert "shop.eu" in listed
+    shell.enter("\\d shop.orders")
+    shell.expect(r"id +bigint +counts; up")
+    shell.expect(r"region +string")
+    shell.enter("\\d shop.`odd; name`")
+    shell.expect(r"x +int")
+    shell.enter("\\d shop.nothing")
+    shell.expect("TABLE_NOT_FOUND: ")
+    shell.expect(PROMPT)
+    shell.press_ctrl_d()
+    assert shell.wait() == 0
+
+
+def test_a_failed_query_is_told_with_its_code_and_id(shell: Terminal) -> None:
+    shell.enter("SELECT * FROM nowhere;")
+    shell.expect("TABLE_NOT_FOUND: ")
+    shell.expect(PROMPT)
+    shell.enter("SELECT 1 / 0 AS broken;")
+    shell.expect("DIVISION_BY_ZERO: ")
+    shell.expect(r"^query \S+")
+    shell.expect(PROMPT)
+    shell.enter("SELECT 40 + 2 AS answer;")
+    shell.expect(r"42\s+1 row \(")
+
+
+def test_ctrl_c_stops_spark_and_the_shell_stays(shell: Terminal, gateway: RunningGateway) -> None:
+    shell.enter(f"{ENDLESS};")
+    wait_until("running", lambda: running_queries(gateway, "4000000000000"))
+    shell.expect(r"running .*tasks")
+    shell.press_ctrl_c()
+    shell.expect("^cancelled")
+    shell.expect(PROMPT)
+    wait_until("stopped", lambda: not running_queries(gateway, "4000000000000"), 10)
+    shell.enter("SELECT 40 + 2 AS answer;")
+    shell.expect(r"42\s+1 row \(")
+
+
+def test_many_rows_are_cut_with_a_note(shell: Terminal) -> None:
+    shell.enter("SELECT id FROM range(100000);")
+    shell.expect(r"first 1000 rows; there are more: \\rows N shows more \(")
+    shell.expect(PROMPT)
+
+
+def test_a_pipe_stops_at_the_first_failure(gateway: RunningGateway, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [command(), "query", "--user", "admin", "--format", "csv"],
+        input=b"SELECT 1 AS a;\nSELECT * FROM nowhere;\nSELECT 2 AS b;\n",
+        env=environment(gateway, tmp_path),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout.split() == [b"a", b"1"]
+    assert b"TABLE_NOT_FOUND" in done.stderr
