@@ -120,18 +120,23 @@ class Picture:
             namespace for namespace in self._contents.namespaces if self._may_see(self._principal, namespace)
         )
 
-    def relations(self, is_wanted: Callable[[Namespace], bool] = lambda _namespace: True) -> list[Relation]:
-        """Tables and views of the namespaces that are wanted, in order. Reads no metadata."""
+    def relations(
+        self,
+        is_wanted: Callable[[Namespace], bool] = lambda _namespace: True,
+        is_named: Callable[[str], bool] = lambda _name: True,
+    ) -> list[Relation]:
+        """Tables and views so named in the namespaces that are wanted, in order. Reads no metadata."""
         self._check()
         found = (
             Relation(TableName(namespace, name), entry)
             for namespace, inside in self._contents.namespaces.items()
             if is_wanted(namespace)
             for name, entry in inside.objects.items()
+            if is_named(name)
         )
         return sorted(
             (relation for relation in found if self._may_see(self._principal, relation.name)),
-            key=lambda relation: relation.name,
+            key=lambda relation: relation.name.parts,
         )
 
     def describe(self, relation: Relation) -> Described | None:

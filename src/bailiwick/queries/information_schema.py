@@ -160,17 +160,21 @@ class _Question:
     def own(self) -> Iterator[tuple[SystemName, pa.Schema]]:
         """The system tables that are needed, in order."""
         for name in sorted(self.system_tables):
-            if name[0] == self.catalog and self._needs(name):
+            is_needed = self.needed.allows("table_schema", name[1]) and self.needed.allows(
+                "table_name", name[2]
+            )
+            if name[0] == self.catalog and is_needed:
                 yield name, self.system_tables[name]
 
     def relations(self) -> Iterator[tuple[SystemName, Relation]]:
         """The lake's tables and views that are needed, in order."""
         if self.catalog != LAKE:
             return
-        for relation in self.picture.relations():
-            name = LAKE, ".".join(relation.name.namespace), relation.name.name
-            if self._needs(name):
-                yield name, relation
+        for relation in self.picture.relations(
+            lambda namespace: self.needed.allows("table_schema", ".".join(namespace)),
+            lambda name: self.needed.allows("table_name", name),
+        ):
+            yield (LAKE, ".".join(relation.name.namespace), relation.name.name), relation
 
     def described(self) -> Iterator[tuple[SystemName, Relation, Described]]:
         """The same with what their metadata says."""
@@ -178,9 +182,6 @@ class _Question:
             described = self.picture.describe(relation)
             if described is not None:
                 yield name, relation, described
-
-    def _needs(self, name: SystemName) -> bool:
-        return self.needed.allows("table_schema", name[1]) and self.needed.allows("table_name", name[2])
 
 
 def _filled(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:

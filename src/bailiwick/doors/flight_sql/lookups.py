@@ -193,7 +193,7 @@ class Lookups:
 
     def _own_rows(self, principal: Principal, wanted: "_Wanted") -> Iterator[_Row]:
         for (catalog, schema, table), columns in self._own(principal).items():
-            if wanted.namespace(catalog, schema) and wanted.table(table, SYSTEM_TABLE):
+            if wanted.namespace(catalog, schema) and wanted.name(table) and wanted.type(SYSTEM_TABLE):
                 told = b""
                 if wanted.with_columns:
                     fields = column_fields(arrow.columns_of_arrow(columns), (catalog, schema, table))
@@ -219,19 +219,20 @@ class _Wanted:
     def namespace(self, catalog: str, schema: str) -> bool:
         return self._catalog in (None, catalog) and self._schema.matches(schema)
 
-    def table(self, name: str, type_: str) -> bool:
-        return (not self._types or type_ in self._types) and self._table.matches(name)
+    def name(self, name: str) -> bool:
+        return self._table.matches(name)
+
+    def type(self, type_: str) -> bool:
+        return not self._types or type_ in self._types
 
 
 def _lake_rows(picture: Picture, wanted: _Wanted, time_zone: str) -> Iterator[_Row]:
     """Reads metadata only of what is wanted, and only where columns are."""
-    for relation in picture.relations(lambda namespace: wanted.namespace(LAKE, shown(namespace))):
-        schema, table, type_ = (
-            shown(relation.name.namespace),
-            relation.name.name,
-            _TYPES_BY_KIND[relation.kind],
-        )
-        if not wanted.table(table, type_):
+    relations = picture.relations(lambda namespace: wanted.namespace(LAKE, shown(namespace)), wanted.name)
+    for relation in relations:
+        schema, table = shown(relation.name.namespace), relation.name.name
+        type_ = _TYPES_BY_KIND[relation.kind]
+        if not wanted.type(type_):
             continue
         told = b""
         if wanted.with_columns:

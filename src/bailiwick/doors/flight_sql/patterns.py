@@ -29,8 +29,12 @@ class Pattern:
     """The positions of `_`."""
     gaps: int
     """The positions before which, and after the last of which, any text may stand."""
+    exact: str | None = None
+    """The only name that matches, for a pattern that leaves nothing open."""
 
     def matches(self, name: str) -> bool:
+        if self.exact is not None:
+            return name == self.exact
         if self.length_min > min(len(name), LENGTH_MAX):
             return False
         states = 1
@@ -45,6 +49,7 @@ class Pattern:
 def pattern(text: str | None) -> Pattern:
     """Nothing given matches everything."""
     literals: dict[str, int] = {}
+    plain: list[str] = []
     position = singles = gaps = 0
     for token in _TOKEN.finditer("%" if text is None else text):
         if token["any"]:
@@ -57,8 +62,9 @@ def pattern(text: str | None) -> Pattern:
         else:
             character = token["escaped"] or token["plain"]
             literals[character] = literals.get(character, 0) | 1 << position
+            plain.append(character)
         position += 1
-    return Pattern(position, literals, singles, gaps)
+    return Pattern(position, literals, singles, gaps, None if singles or gaps else "".join(plain))
 
 
 _NOTHING = Pattern(LENGTH_MAX + 1, {}, 0, 0)
