@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.connect import proto
 
 from bailiwick.engines.parameters import ParameterValue, dump, load, spark_type
-from bailiwick.engines.spark_literals import data_type, literal, sql_relation
+from bailiwick.engines.spark_literals import data_type, literal, run_plan
 from bailiwick.errors import BailiwickError, Code
 
 NOON = datetime.datetime(2026, 3, 1, 12, 0, 0, 250)
@@ -147,9 +148,14 @@ def test_nesting_has_a_bound() -> None:
 
 
 def test_the_statement_is_sent_as_it_was_written_with_its_values_beside_it() -> None:
-    relation = sql_relation("SELECT ? /* ? */", [ParameterValue.of("'; DROP TABLE t; --")])
+    plan = run_plan("SELECT ? /* ? */", [ParameterValue.of("'; DROP TABLE t; --")])
+    relation = proto.SQL.FromString(plan.root.extension.value)
     assert relation.query == "SELECT ? /* ? */"
     assert [argument.literal.string for argument in relation.pos_arguments] == ["'; DROP TABLE t; --"]
+
+
+def test_a_statement_without_parameters_goes_the_plain_way() -> None:
+    assert run_plan("SELECT 1", []).root.sql.query == "SELECT 1"
 
 
 def test_values_of_two_types_are_two_values() -> None:

@@ -11,14 +11,13 @@ from typing import Final
 
 import grpc
 import pyarrow.ipc
-from google.protobuf.any_pb2 import Any
 from pyspark.sql.connect import proto
 
 from bailiwick.engines.description import Description, full_name
 from bailiwick.engines.engine import Batch, EngineLost, EngineSession, Event
 from bailiwick.engines.parameters import ParameterValue
 from bailiwick.engines.spark_calls import SparkCalls
-from bailiwick.engines.spark_literals import sql_relation
+from bailiwick.engines.spark_literals import describe_plan, run_plan
 from bailiwick.engines.spark_operation import Operation
 from bailiwick.engines.spark_write import write_plan
 from bailiwick.engines.write import Write
@@ -31,7 +30,6 @@ USE_TIMEOUT_S: Final = 60.0
 """The first use of a catalog loads it, and a fresh Java takes its time."""
 CLOSE_TIMEOUT_S: Final = 5.0
 INTERRUPT_EVERY_S: Final = 0.25
-DESCRIBE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Describe"
 
 _OTHER_CATALOG: Final = "spark_catalog"
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
@@ -114,16 +112,13 @@ class SparkConnectSession(EngineSession):
         reattachable: bool = False,
         parameters: Sequence[ParameterValue] = (),
     ) -> AsyncIterator[Event]:
-        plan = proto.Plan()
-        plan.root.sql.CopyFrom(sql_relation(sql, parameters))
+        plan = run_plan(sql, parameters)
         return self._run(plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql)
 
     async def describe(
         self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
     ) -> Description:
-        plan = proto.Plan()
-        question = sql_relation(sql, parameters).SerializeToString()
-        plan.root.extension.CopyFrom(Any(type_url=DESCRIBE_TYPE_URL, value=question))
+        plan = describe_plan(sql, parameters)
         try:
             async with asyncio.timeout(timeout_s):
                 events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql)

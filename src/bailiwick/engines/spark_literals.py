@@ -1,12 +1,21 @@
-"""Parameters as Spark Connect takes them: literals beside the statement, never text inside it."""
+"""Statements as Spark Connect takes them, with their parameters as literals beside them.
+
+Spark 4.1 pastes parameters into the text of a statement, where a minus before a negative number begins a
+comment and the name of a struct's field is not quoted. So statements that have any go by way of our own Java
+(`Describe`), which puts them into the parsed statement.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
 from pyspark.sql.connect import proto
 
 from bailiwick.engines.parameters import ParameterValue
+
+DESCRIBE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Describe"
+RUN_TYPE_URL: Final = "type.googleapis.com/bailiwick.Run"
 
 _SIMPLE: Final[dict[pa.DataType, str]] = {
     pa.bool_(): "boolean",
@@ -27,12 +36,27 @@ _SIMPLE: Final[dict[pa.DataType, str]] = {
 """What Connect calls these, in a literal and in a type."""
 
 
-def sql_relation(sql: str, parameters: Sequence[ParameterValue]) -> proto.SQL:
-    """The statement and what its `?` stand for, as Spark's planner and our Describe read it."""
-    relation = proto.SQL(query=sql)
+def run_plan(sql: str, parameters: Sequence[ParameterValue]) -> proto.Plan:
+    """The plan that runs the statement."""
+    if parameters:
+        return _extension(RUN_TYPE_URL, sql, parameters)
+    plan = proto.Plan()
+    plan.root.sql.query = sql
+    return plan
+
+
+def describe_plan(sql: str, parameters: Sequence[ParameterValue]) -> proto.Plan:
+    """The plan that answers in one row of JSON what the statement is."""
+    return _extension(DESCRIBE_TYPE_URL, sql, parameters)
+
+
+def _extension(type_url: str, sql: str, parameters: Sequence[ParameterValue]) -> proto.Plan:
+    question = proto.SQL(query=sql)
     for parameter in parameters:
-        relation.pos_arguments.add().literal.CopyFrom(literal(parameter.scalar))
-    return relation
+        question.pos_arguments.add().literal.CopyFrom(literal(parameter.scalar))
+    plan = proto.Plan()
+    plan.root.extension.CopyFrom(AnyMessage(type_url=type_url, value=question.SerializeToString()))
+    return plan
 
 
 def literal(scalar: Any) -> proto.Expression.Literal:

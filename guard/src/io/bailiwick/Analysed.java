@@ -41,9 +41,8 @@ final class Analysed {
   private final LogicalPlan plan;
   private final SQLConf conf;
 
-  Analysed(SparkSession session, LogicalPlan parsed) {
-    QueryExecution execution =
-        session.sessionState().executePlan(withPlaceholders(parsed), CommandExecutionMode$.MODULE$.SKIP());
+  Analysed(SparkSession session, LogicalPlan bound) {
+    QueryExecution execution = session.sessionState().executePlan(bound, CommandExecutionMode$.MODULE$.SKIP());
     execution.assertAnalyzed();
     plan = execution.analyzed();
     conf = session.sessionState().conf();
@@ -109,25 +108,25 @@ final class Analysed {
     }
   }
 
-  private static LogicalPlan withPlaceholders(LogicalPlan parsed) {
-    LogicalPlan outside = parsed.transformAllExpressionsWithSubqueries(
-        new Replacement<Expression, PosParameter>(PosParameter.class, found -> new Placeholder(found.pos())));
+  /** `plan`, all of a statement or a part of it, with the values of its parameters; placeholders stand for unknown. */
+  static LogicalPlan bound(LogicalPlan plan, Parsed parsed) {
+    LogicalPlan outside = plan.transformAllExpressionsWithSubqueries(new Replacement<Expression, PosParameter>(
+        PosParameter.class, found -> parsed.values.getOrDefault(found.pos(), new Placeholder(found.pos()))));
     return outside.transformDownWithSubqueries(
-        new Replacement<LogicalPlan, LogicalPlan>(LogicalPlan.class, Analysed::withPlaceholdersInside));
+        new Replacement<LogicalPlan, LogicalPlan>(LogicalPlan.class, node -> boundInside(node, parsed)));
   }
 
-  private static LogicalPlan withPlaceholdersInside(LogicalPlan node) {
+  private static LogicalPlan boundInside(LogicalPlan node, Parsed parsed) {
     if (Kinds.COUNT_FIRST.contains(node.getClass())) {
       return (LogicalPlan) node.mapExpressions(count -> count instanceof Placeholder ? ONE : count);
     }
+    if (!(node instanceof UnresolvedWith with)) {
+      return node;
+    }
     // The expressions of a WITH are in no child of it.
-    return node instanceof UnresolvedWith with ? withPlaceholdersInside(with) : node;
-  }
-
-  private static LogicalPlan withPlaceholdersInside(UnresolvedWith with) {
     List<Tuple3<String, SubqueryAlias, scala.Option<Object>>> ctes = new ArrayList<>();
     for (var cte : CollectionConverters.asJava(with.cteRelations())) {
-      ctes.add(new Tuple3<>(cte._1(), (SubqueryAlias) withPlaceholders(cte._2()), cte._3()));
+      ctes.add(new Tuple3<>(cte._1(), (SubqueryAlias) bound(cte._2(), parsed), cte._3()));
     }
     return with.copy(with.child(), Describe.seq(ctes), with.allowRecursion());
   }

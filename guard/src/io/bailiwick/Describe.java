@@ -14,10 +14,7 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedInlineTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.parser.ParserInterface;
-import org.apache.spark.sql.catalyst.parser.PositionalParameterContext;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connect.planner.SparkConnectPlanner;
@@ -29,15 +26,17 @@ import org.sparkproject.connect.protobuf.Any;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Tells what a statement is, in one row of JSON, and runs nothing.
+ * Tells what a statement is, in one row of JSON, and runs nothing. Also the way by which statements with parameters
+ * are run: Spark's own pastes them into the text, where a minus before a negative number begins a comment.
  *
  * <p>A query is analysed, and so is what only tells (SHOW, DESCRIBE). A change is not: Spark carries out some of them
  * while it analyses (CALL, a MERGE that evolves its table's schema). Only the queries inside it are, for the tables
- * they read. Errors of parsing and analysis are Spark's own. The question is the message by which the statement will be
- * run. Its parameters may be missing: then the answer says which types they should have, as far as Spark can tell.
+ * they read. Errors of parsing and analysis are Spark's own. Where the values of parameters are not given, the answer
+ * says which types they should have, as far as Spark can tell.
  */
 public final class Describe implements RelationPlugin {
-  private static final String TYPE = "type.googleapis.com/bailiwick.Describe";
+  private static final String DESCRIBE = "type.googleapis.com/bailiwick.Describe";
+  private static final String RUN = "type.googleapis.com/bailiwick.Run";
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int DEPTH_MAX = 200;
 
@@ -45,15 +44,21 @@ public final class Describe implements RelationPlugin {
   public Optional<LogicalPlan> transform(byte[] relation, SparkConnectPlanner planner) {
     try {
       Any request = Any.parseFrom(relation);
-      if (!request.getTypeUrl().equals(TYPE)) {
+      if (!Set.of(DESCRIBE, RUN).contains(request.getTypeUrl())) {
         return Optional.empty();
       }
       SQL question = SQL.parseFrom(request.getValue());
       if (depth(question.getQuery()) > DEPTH_MAX) {
         throw tooComplex();
       }
-      List<Expression> values = question.getPosArgumentsList().stream().map(planner::transformExpression).toList();
-      return Optional.of(row(describe(planner.session(), question.getQuery(), values).toString()));
+      SparkSession session = planner.session();
+      LogicalPlan plan = session.sessionState().sqlParser().parsePlan(question.getQuery());
+      Parsed parsed = new Parsed(plan, session.sessionState().catalogManager());
+      boolean runs = request.getTypeUrl().equals(RUN);
+      if (runs || question.getPosArgumentsCount() > 0) {
+        parsed.bind(question.getPosArgumentsList().stream().map(planner::transformExpression).toList());
+      }
+      return Optional.of(runs ? Analysed.bound(plan, parsed) : row(describe(session, plan, parsed).toString()));
     } catch (IOException | AnalysisException error) {
       throw unchecked(error);
     } catch (StackOverflowError error) {
@@ -76,18 +81,14 @@ public final class Describe implements RelationPlugin {
     return new AnalysisException("FAILED_TO_PARSE_TOO_COMPLEX", scala.collection.immutable.Map$.MODULE$.empty());
   }
 
-  private static ObjectNode describe(SparkSession session, String sql, List<Expression> values)
+  private static ObjectNode describe(SparkSession session, LogicalPlan plan, Parsed parsed)
       throws IOException, AnalysisException {
-    ParserInterface parser = session.sessionState().sqlParser();
-    LogicalPlan plan = values.isEmpty()
-        ? parser.parsePlan(sql) : parser.parsePlanWithParameters(sql, new PositionalParameterContext(seq(values)));
-    CatalogManager catalogs = session.sessionState().catalogManager();
-    Parsed parsed = new Parsed(plan, catalogs);
     Analysed analysed = null;
     switch (parsed.kind()) {
       case Kinds.READ, Kinds.SHOWS -> analysed = analyse(session, plan, parsed);
       case Kinds.CHANGE -> {
-        queriesInside(plan, catalogs).forEach(query -> tryReads(session, query, parsed));
+        queriesInside(plan, session.sessionState().catalogManager())
+            .forEach(query -> tryReads(session, query, parsed));
         Wanted.types(session, plan, parsed);
       }
       default -> { }
@@ -101,13 +102,13 @@ public final class Describe implements RelationPlugin {
       return null; // Analysing VALUES evaluates it, and here it may call anything.
     }
     try {
-      Analysed analysed = new Analysed(session, plan);
+      Analysed analysed = new Analysed(session, Analysed.bound(plan, parsed));
       parsed.reads.addAll(analysed.reads);
       parsed.learn(analysed.parameterTypes);
       analysed.reads.forEach(name -> parsed.catalogs.add(name.get(0)));
       return analysed;
     } catch (Exception error) {
-      if (error instanceof AnalysisException && !parsed.parameters.isEmpty()) {
+      if (error instanceof AnalysisException && parsed.lacksValues()) {
         return null;
       }
       throw unchecked(error);

@@ -2,6 +2,7 @@ package io.bailiwick;
 
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -9,7 +10,9 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.*;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.plans.logical.views.ResolvedV2View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -32,6 +35,8 @@ final class Parsed {
   final Set<String> functions = new TreeSet<>();
   /** The type of each parameter, null where it is not known, by where the parameter stands in the text. */
   final TreeMap<Integer, String> parameters = new TreeMap<>();
+  /** What parameters stand for, by the same places; empty where that is not known yet. */
+  final TreeMap<Integer, Expression> values = new TreeMap<>();
   boolean dynamicNames;
   boolean dynamicExpressions;
   boolean sampled;
@@ -61,6 +66,19 @@ final class Parsed {
   private String reflection() {
     return functions.stream().filter(name -> REFLECTION.contains(name.substring(name.lastIndexOf('.') + 1)))
         .findFirst().orElse(null);
+  }
+
+  void bind(List<Expression> given) throws AnalysisException {
+    if (given.size() != parameters.size()) {
+      var detail = scala.collection.immutable.Map$.MODULE$.<String, String>empty().updated("name", "?");
+      throw new AnalysisException("UNBOUND_SQL_PARAMETER", detail);
+    }
+    Iterator<Expression> next = given.iterator();
+    parameters.keySet().forEach(offset -> values.put(offset, next.next()));
+  }
+
+  boolean lacksValues() {
+    return values.size() < parameters.size();
   }
 
   void learn(TreeMap<Integer, String> types) {

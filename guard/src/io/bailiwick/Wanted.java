@@ -27,10 +27,10 @@ final class Wanted {
   static void types(SparkSession session, LogicalPlan change, Parsed parsed) {
     try {
       Wanted wanted = new Wanted();
-      LogicalPlan table = parsed.parameters.isEmpty() ? null : wanted.compare(session, change);
+      LogicalPlan table = parsed.lacksValues() ? wanted.compare(session, change) : null;
       if (table != null) {
         Expression any = new In(Literal.TrueLiteral(), Describe.seq(wanted.comparisons));
-        parsed.learn(new Analysed(session, new Filter(any, table)).parameterTypes);
+        parsed.learn(new Analysed(session, Analysed.bound(new Filter(any, table), parsed)).parameterTypes);
       }
     } catch (Exception error) {
       if (!(error instanceof AnalysisException)) {
@@ -51,12 +51,12 @@ final class Wanted {
       return update.table();
     }
     if (change instanceof InsertIntoStatement insert && insert.query() instanceof UnresolvedInlineTable values) {
-      List<String> columns = insert.userSpecifiedCols().isEmpty()
-          ? List.of(new Analysed(session, insert.table()).columns())
-          : CollectionConverters.asJava(insert.userSpecifiedCols());
-      for (var row : CollectionConverters.asJava(values.rows())) {
+      List<String> named = CollectionConverters.asJava(insert.userSpecifiedCols());
+      List<String> columns = named.isEmpty() ? List.of(new Analysed(session, insert.table()).columns()) : named;
+      for (var each : CollectionConverters.asJava(values.rows())) {
+        List<Expression> row = CollectionConverters.asJava(each);
         for (int i = 0; i < Math.min(row.size(), columns.size()); i++) {
-          compare(new UnresolvedAttribute(Describe.seq(List.of(columns.get(i)))), row.apply(i));
+          compare(new UnresolvedAttribute(Describe.seq(List.of(columns.get(i)))), row.get(i));
         }
       }
       return insert.table();
