@@ -65,14 +65,46 @@ def command(**given: object) -> commands.Ingest:
     return commands.Ingest(**{**values, **given})  # type: ignore[arg-type]
 
 
-async def put(ingests: KeptIngests, asked: commands.Ingest, messages: list[bytes] | None = None) -> int:
+class Listening:
+    """A client that is there, or not any more, when it is told its query's id."""
+
+    def __init__(self, *, is_gone: bool = False) -> None:
+        self.is_gone = is_gone
+        self.told: list[QueryId] = []
+
+    async def __call__(self, query_id: QueryId) -> None:
+        if self.is_gone:
+            raise ConnectionError("nobody there")
+        self.told.append(query_id)
+
+
+async def put(
+    ingests: KeptIngests,
+    asked: commands.Ingest,
+    messages: list[bytes] | None = None,
+    listening: Listening | None = None,
+) -> int:
     settings = SessionSettings(namespace=("current",), timeout_s=7.0)
     first, *rest = messages or flight_messages(ROWS)
-    return await IngestDoor(ingests).put(ANN, settings, asked, first, stream(rest))
+    announce = listening or Listening()
+    return await IngestDoor(ingests).put(ANN, settings, asked, first, stream(rest), announce)
 
 
 async def test_all_rows_of_the_call_are_taken_and_counted() -> None:
     assert await put(KeptIngests(), command()) == 3
+
+
+async def test_the_client_is_told_its_query_s_id_when_it_has_sent_everything() -> None:
+    listening = Listening()
+    await put(KeptIngests(), command(), listening=listening)
+    assert len(listening.told) == 1
+
+
+async def test_a_stream_that_ends_because_its_client_is_gone_has_not_ended() -> None:
+    ingests = KeptIngests()
+    with pytest.raises(BailiwickError) as refused:
+        await put(ingests, command(), listening=Listening(is_gone=True))
+    assert (refused.value.code, refused.value.details) == (Code.QUERY_CANCELLED, {"reason": "client_left"})
 
 
 async def test_names_that_are_not_given_are_the_session_s() -> None:

@@ -1,7 +1,12 @@
-"""CommandStatementIngest by DoPut: FlightData becomes Arrow messages, and the number of rows the answer."""
+"""CommandStatementIngest by DoPut: FlightData becomes Arrow messages, and the number of rows the answer.
+
+To gRPC, a client that was cut off looks like one that has sent everything: its stream just ends, and only a
+moment later the call is cancelled. Rows must not be committed on that. So when the stream ends, the client is
+told its query's id, which fails if nobody is there.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from bailiwick._generated import Flight_pb2 as flight
@@ -9,11 +14,15 @@ from bailiwick.doors.flight_sql import commands
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import QueryId
+from bailiwick.ids import QueryId, new_query_id
+from bailiwick.queries import failures
 from bailiwick.queries.ingest import IfExists, IfMissing, IngestRequest
 from bailiwick.queries.ingest_stream import encapsulated
 
 DOOR = "flight_sql"
+
+Announce = Callable[[QueryId], Awaitable[None]]
+"""Sends a query's id to the client. Raises if the client is gone. Not called before."""
 
 
 class Settings(Protocol):
@@ -48,8 +57,7 @@ class IngestDoor:
         command: commands.Ingest,
         first_message: bytes,
         rest: AsyncIterator[bytes],
-        *,
-        query_id: QueryId | None = None,
+        announce: Announce,
     ) -> int:
         """Take all rows of the call, of which `first_message` has been read. Gives their number."""
         if command.temporary:
@@ -66,11 +74,25 @@ class IngestDoor:
             IfExists(command.if_exists.value),
             timeout_s=settings.timeout_s,
         )
-        return await self._ingests.ingest(request, _messages(first_message, rest), query_id=query_id)
+        query_id = new_query_id()
+
+        async def check_end() -> None:
+            try:
+                await announce(query_id)
+            except Exception as error:
+                raise failures.client_left() from error
+
+        messages = _messages(first_message, rest, check_end)
+        return await self._ingests.ingest(request, messages, query_id=query_id)
 
 
-async def _messages(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The Arrow messages inside the FlightData of one call. Those that bring none are passed over."""
+async def _messages(
+    first: bytes, rest: AsyncIterator[bytes], check_end: Callable[[], Awaitable[None]]
+) -> AsyncIterator[bytes]:
+    """The Arrow messages inside the FlightData of one call. Those that bring none are passed over.
+
+    Ends only if `check_end` returns: otherwise the last message was not the last that was meant to come.
+    """
     message = await asyncio.to_thread(arrow_message, first)
     if message is not None:
         yield message
@@ -78,6 +100,7 @@ async def _messages(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[b
         message = await asyncio.to_thread(arrow_message, data)
         if message is not None:
             yield message
+    await check_end()
 
 
 def arrow_message(data: bytes) -> bytes | None:
