@@ -9,8 +9,8 @@ from bailiwick.doors.flight_sql.patterns import pattern
 from bailiwick.doors.flight_sql.sql_info import Abilities, ValueKind
 
 FACTS = sql_info.all_facts(Abilities())
-BIGINTS = {*range(541, 556), *range(557, 562)}
-INT32S = {8, 100, 101, 503, 505, 507, 522, 525, 526, 528, 533, 534, 535, 538, 540, 562, 564, *range(567, 572)}
+BIGINTS = {*range(541, 556), *range(557, 563)}
+INT32S = {8, 100, 101, 503, 505, 507, 522, 525, 526, 528, 533, 534, 535, 538, 540, 564, *range(567, 572)}
 TEXTS = {0, 1, 2, 6, 7, 504, 513, 514, 529, 530, 531}
 LISTS = {508, 509, 510, 511, 512}
 

@@ -195,6 +195,8 @@ def _limits(abilities: Abilities) -> dict[int, int]:
         sql.SQL_DB_SCHEMA_NAME_LENGTH: DEPTH_MAX * (PART_LENGTH_MAX + 1) - 1,
         sql.SQL_MAX_TABLE_NAME_LENGTH: PART_LENGTH_MAX,
         sql.SQL_MAX_STATEMENT_LENGTH: abilities.sql_bytes_max,
+        # No limit, and an int32 by the protocol's text, but the JDBC driver takes nothing else than an int64.
+        sql.SQL_DEFAULT_TRANSACTION_ISOLATION: sql.SQL_TRANSACTION_NONE,
     }
 
 
@@ -214,7 +216,8 @@ def _choices(abilities: Abilities) -> dict[int, int]:
         sql.SQL_SUPPORTED_GROUP_BY: _bits(sql.SQL_GROUP_BY_UNRELATED, sql.SQL_GROUP_BY_BEYOND_SELECT),
         sql.SQL_SUPPORTED_GRAMMAR: _bits(sql.SQL_MINIMUM_GRAMMAR, sql.SQL_CORE_GRAMMAR),
         sql.SQL_ANSI92_SUPPORTED_LEVEL: _bits(sql.ANSI92_ENTRY_SQL),
-        sql.SQL_OUTER_JOINS_SUPPORT_LEVEL: sql.SQL_FULL_OUTER_JOINS,
+        # One number of an enumeration by the protocol's text, but the JDBC driver reads bits.
+        sql.SQL_OUTER_JOINS_SUPPORT_LEVEL: _bits(sql.SQL_LIMITED_OUTER_JOINS, sql.SQL_FULL_OUTER_JOINS),
         sql.SQL_SCHEMAS_SUPPORTED_ACTIONS: 0,
         sql.SQL_CATALOGS_SUPPORTED_ACTIONS: 0,
         sql.SQL_SUPPORTED_POSITIONED_COMMANDS: 0,
@@ -222,7 +225,6 @@ def _choices(abilities: Abilities) -> dict[int, int]:
             sql.SQL_SUBQUERIES_IN_COMPARISONS, sql.SQL_SUBQUERIES_IN_EXISTS, sql.SQL_SUBQUERIES_IN_INS
         ),
         sql.SQL_SUPPORTED_UNIONS: _bits(sql.SQL_UNION, sql.SQL_UNION_ALL),
-        sql.SQL_DEFAULT_TRANSACTION_ISOLATION: sql.SQL_TRANSACTION_NONE,
         sql.SQL_SUPPORTED_TRANSACTIONS_ISOLATION_LEVELS: _bits(sql.SQL_TRANSACTION_NONE),
         sql.SQL_SUPPORTED_RESULT_SET_TYPES: forward_only,
         sql.SQL_SUPPORTED_CONCURRENCIES_FOR_RESULT_SET_UNSPECIFIED: 0,

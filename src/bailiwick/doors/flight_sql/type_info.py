@@ -149,7 +149,7 @@ TYPES: tuple[TypeInfo, ...] = (
         sql_data_type=sql.XDBC_DECIMAL,
         num_prec_radix=10,
     ),
-    _approximate("FLOAT", sql.XDBC_REAL, 24),
+    _approximate("FLOAT", sql.XDBC_FLOAT, 24),
     _approximate("DOUBLE", sql.XDBC_DOUBLE, 53),
     _text("STRING", sql.XDBC_VARCHAR),
     _text("VARCHAR", sql.XDBC_VARCHAR, ("length",)),
