@@ -1,6 +1,7 @@
 """`information_schema`: the standard's names over what the asking principal may see of the catalog."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -290,3 +291,11 @@ async def test_metadata_is_read_only_where_it_makes_a_difference(
 )
 async def test_no_row_is_lost_by_what_is_not_read(tables: SystemTables, sql: str, count: int) -> None:
     assert len(await ask(tables, sql)) == count
+
+
+def test_the_reference_names_the_columns_that_are_there() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/system-tables.md").read_text(encoding="utf-8")
+    for name, schema in information_schema_module.SCHEMAS.items():
+        (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", page, re.MULTILINE)
+        told = set(re.findall(r"`([a-z_]+)`", row))
+        assert told <= set(schema.names), name

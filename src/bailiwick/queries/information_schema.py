@@ -101,7 +101,7 @@ VIEWS = _schema(
     "is_trigger_deletable",
     "is_trigger_insertable_into",
 )
-_SCHEMAS: Mapping[str, pa.Schema] = {
+SCHEMAS: Mapping[str, pa.Schema] = {
     "schemata": SCHEMATA,
     "tables": TABLES,
     "columns": COLUMNS,
@@ -125,7 +125,7 @@ def _tables(
         "columns": _all_columns,
         "views": _views,
     }
-    for name, schema in _SCHEMAS.items():
+    for name, schema in SCHEMAS.items():
         yield _table(inventory, (catalog, INFORMATION_SCHEMA, name), system_tables, schema, makes[name])
 
 
