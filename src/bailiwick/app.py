@@ -14,16 +14,21 @@ from pathlib import Path
 
 from bailiwick import __version__
 from bailiwick.catalog.facade import CommitSeen
+from bailiwick.catalog.inventory import Inventory
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.sql import SqlBackend
+from bailiwick.catalog.staging import Staging
 from bailiwick.config import Config, ServerConfig
 from bailiwick.database.database import Database
 from bailiwick.database.lock import DirectoryLock
-from bailiwick.doors.flight_sql.authentication import Authentication
+from bailiwick.doors.flight_sql.caller import Callers
 from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
+from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.doors.flight_sql.service import SERVICE as FLIGHT_SERVICE
 from bailiwick.doors.flight_sql.service import FlightSqlService
+from bailiwick.doors.flight_sql.session_options import SessionOptions
+from bailiwick.doors.flight_sql.sql_info import Abilities
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
@@ -44,7 +49,10 @@ from bailiwick.identity.seals import Seal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
+from bailiwick.names import Namespace
 from bailiwick.queries.affected import AffectedRows
+from bailiwick.queries.client_sessions import ClientSessions, sessions_table
+from bailiwick.queries.ingest import IngestService
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.system_tables import Node
@@ -74,8 +82,20 @@ class _Spark:
 
     engine: EmbeddedEngine
     pool: SessionPool
+    lake: "_Lake"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lake:
+    """The catalog and what is known of it."""
+
     catalog: CatalogService
+    staging: Staging
+    inventory: Inventory
     affected: AffectedRows
+
+    async def has_schema(self, catalog: str, namespace: Namespace) -> bool:
+        return catalog == CATALOG and namespace in self.catalog.contents.namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +186,20 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
     stack.push_async_callback(database.close)
     identity = await _open_identity(stack, config, data_dir, database, metrics)
-    catalog = await asyncio.to_thread(
-        CatalogService, SqlBackend(database.synchronous, CATALOG), data_dir / "warehouse"
-    )
-    affected = AffectedRows()
-    engine, pool = await _open_engine(stack, config, data_dir, catalog, affected, metrics, report)
-    spark = _Spark(engine, pool, catalog, affected)
-    queries = await _open_queries(stack, config, data_dir, database, identity, spark, metrics)
-    grpc, http = await _open_doors(stack, config, data_dir, identity, queries, engine, metrics, tls)
-    return Gateway(config, engine, pool, catalog, queries, metrics, grpc, http, identity.admin_password)
+    lake = await asyncio.to_thread(_open_lake, database, data_dir)
+    stack.callback(lake.inventory.close)
+    engine, pool = await _open_engine(stack, config, data_dir, lake, metrics, report)
+    spark = _Spark(engine, pool, lake)
+    sessions = ClientSessions()
+    queries = await _open_queries(stack, config, data_dir, database, identity, spark, sessions, metrics)
+    flight = await _open_flight(stack, config, data_dir, identity, queries, lake, sessions)
+    grpc, http = await _open_ports(stack, config, flight, engine, metrics, tls)
+    return Gateway(config, engine, pool, lake.catalog, queries, metrics, grpc, http, identity.admin_password)
+
+
+def _open_lake(database: Database, data_dir: Path) -> _Lake:
+    catalog = CatalogService(SqlBackend(database.synchronous, CATALOG), data_dir / "warehouse")
+    return _Lake(catalog, Staging(data_dir / "staging"), Inventory(catalog), AffectedRows())
 
 
 async def _open_identity(
@@ -212,15 +237,14 @@ async def _open_engine(
     stack: AsyncExitStack,
     config: Config,
     data_dir: Path,
-    catalog: CatalogService,
-    affected: AffectedRows,
+    lake: _Lake,
     metrics: Metrics,
     report: Report,
 ) -> tuple[EmbeddedEngine, SessionPool]:
     holders = Holders()
     credential = new_secret()
-    observer = _FacadeObserver(metrics, affected)
-    facade = FacadeServer(catalog, holders, credential.reveal(), observer=observer)
+    observer = _FacadeObserver(metrics, lake.affected)
+    facade = FacadeServer(lake.catalog, holders, credential.reveal(), observer=observer, staging=lake.staging)
     stack.callback(facade.stop)
     port = await asyncio.to_thread(facade.start)
     engine = EmbeddedEngine(
@@ -234,7 +258,7 @@ async def _open_engine(
     report("starting Spark")
     await stack.enter_async_context(engine)
     pool = SessionPool(
-        engine, config.pool, _cores(config), warmup=Warmup(_known_tables(catalog)), holders=holders
+        engine, config.pool, _cores(config), warmup=Warmup(_known_tables(lake.catalog)), holders=holders
     )
     stack.push_async_callback(pool.stop)
     report("warming up")
@@ -251,6 +275,7 @@ async def _open_queries(
     database: Database,
     identity: Identity,
     spark: _Spark,
+    sessions: ClientSessions,
     metrics: Metrics,
 ) -> QueryService:
     spool = await asyncio.to_thread(
@@ -268,28 +293,53 @@ async def _open_queries(
             spool=spool,
             limits=config.limits,
             results=config.results,
-            catalog_version=lambda: spark.catalog.version,
-            affected_rows=spark.affected.take,
+            catalog_version=lambda: spark.lake.catalog.version,
+            affected_rows=spark.lake.affected.take,
             metrics=metrics,
+            inventory=spark.lake.inventory,
+            system_tables=[sessions_table(sessions)],
         )
     )
 
 
-async def _open_doors(
+async def _open_flight(
     stack: AsyncExitStack,
     config: Config,
     data_dir: Path,
     identity: Identity,
     queries: QueryService,
+    lake: _Lake,
+    sessions: ClientSessions,
+) -> FlightSqlService:
+    seal = Seal(await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing"))
+    ingests = IngestService(queries, lake.catalog, lake.staging, client_idle_s=config.results.reader_idle_s)
+    stack.push_async_callback(ingests.close)
+    abilities = Abilities(
+        cancel=True, bulk_ingestion=True, batch_updates=True, sql_bytes_max=config.limits.sql_bytes_max
+    )
+    limits = FlightSqlLimits(
+        ticket_s=config.identity.ticket_s, message_bytes_max=config.results.message_bytes_max
+    )
+    door = FlightSqlDoor(
+        queries,
+        seal,
+        limits,
+        lookups=Lookups(lake.inventory, system_tables=lambda: queries.system_tables, abilities=abilities),
+        options=SessionOptions(sessions, lake.has_schema),
+        ingests=ingests,
+    )
+    stack.push_async_callback(door.close)
+    return FlightSqlService(door, Callers(identity.chain, sessions, seal))
+
+
+async def _open_ports(
+    stack: AsyncExitStack,
+    config: Config,
+    flight: FlightSqlService,
     engine: EmbeddedEngine,
     metrics: Metrics,
     tls: Tls | None,
 ) -> tuple[GrpcServer, HttpServer]:
-    key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing")
-    limits = FlightSqlLimits(
-        ticket_s=config.identity.ticket_s, message_bytes_max=config.results.message_bytes_max
-    )
-    flight = FlightSqlService(FlightSqlDoor(queries, Seal(key), limits), Authentication(identity.chain))
     server = config.server
     grpc = GrpcServer(
         server.bind,

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,10 +15,16 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 
 from bailiwick._generated import Flight_pb2 as flight
+from bailiwick.catalog.inventory import Inventory
+from bailiwick.catalog.memory import MemoryBackend
+from bailiwick.catalog.service import CatalogService
 from bailiwick.clock import wall
-from bailiwick.doors.flight_sql.authentication import Authentication
+from bailiwick.doors.flight_sql.caller import Callers
 from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
+from bailiwick.doors.flight_sql.ingest import Ingests
+from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.doors.flight_sql.service import SERVICE, FlightSqlService
+from bailiwick.doors.flight_sql.session_options import SessionOptions
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.description import Kind, Parameter
@@ -25,6 +32,10 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import Authenticator
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
+from bailiwick.ids import QueryId
+from bailiwick.names import Namespace
+from bailiwick.queries.client_sessions import ClientSessions
+from bailiwick.queries.ingest import IngestRequest
 from bailiwick.testing.listed_users import ListedUsers
 from bailiwick.testing.scripted_queries import Script, ScriptedQueries
 
@@ -105,6 +116,18 @@ class MovedClock:
         return wall() + self.ahead_s
 
 
+class NoIngests(Ingests):
+    async def ingest(
+        self, request: IngestRequest, messages: AsyncIterator[bytes], *, query_id: QueryId | None = None
+    ) -> int:
+        del request, messages
+        raise BailiwickError(Code.NOT_SUPPORTED, "Nothing can be ingested here.", query_id=query_id)
+
+
+async def _no_schema(_catalog: str, _namespace: Namespace) -> bool:
+    return False
+
+
 @asynccontextmanager
 async def serving(
     limits: FlightSqlLimits | None = None,
@@ -117,8 +140,17 @@ async def serving(
     queries, clock = ScriptedQueries(scripts()), MovedClock()
     users = ListedUsers({"ann": (PASSWORD, ANN), "bob": (PASSWORD, BOB)})
     seal = Seal(key or secrets.token_bytes(32))
-    door = FlightSqlDoor(queries, seal, limits or FlightSqlLimits(message_bytes_max=1 << 20), now=clock)
-    service = FlightSqlService(door, Authentication(authenticator or users))
+    sessions = ClientSessions(now=clock)
+    door = FlightSqlDoor(
+        queries,
+        seal,
+        limits or FlightSqlLimits(message_bytes_max=1 << 20),
+        lookups=Lookups(Inventory(CatalogService(MemoryBackend(), Path("nowhere")))),
+        options=SessionOptions(sessions, _no_schema),
+        ingests=NoIngests(),
+        now=clock,
+    )
+    service = FlightSqlService(door, Callers(authenticator or users, sessions, seal, now=clock))
     server = GrpcServer(
         ("127.0.0.1", "::1"),
         0,
@@ -135,6 +167,7 @@ async def serving(
             yield Door(server.port, queries, users, channel, clock, server)
     finally:
         await server.stop(0)
+        await door.close()
 
 
 def packed(message: Message) -> bytes:

@@ -14,17 +14,33 @@ class Bearer(_message.Message):
     tenant: str
     def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
 
+class Settings(_message.Message):
+    __slots__ = ("catalog", "namespace", "time_zone", "double_quoted_identifiers", "timeout_s")
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    DOUBLE_QUOTED_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    catalog: str
+    namespace: _containers.RepeatedScalarFieldContainer[str]
+    time_zone: str
+    double_quoted_identifiers: bool
+    timeout_s: float
+    def __init__(self, catalog: _Optional[str] = ..., namespace: _Optional[_Iterable[str]] = ..., time_zone: _Optional[str] = ..., double_quoted_identifiers: _Optional[bool] = ..., timeout_s: _Optional[float] = ...) -> None: ...
+
 class Read(_message.Message):
-    __slots__ = ("sql", "schema", "query_id", "parameters")
+    __slots__ = ("sql", "schema", "query_id", "parameters", "settings")
     SQL_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     QUERY_ID_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     sql: str
     schema: bytes
     query_id: str
     parameters: bytes
-    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ..., parameters: _Optional[bytes] = ...) -> None: ...
+    settings: Settings
+    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ..., parameters: _Optional[bytes] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ...) -> None: ...
 
 class Outcome(_message.Message):
     __slots__ = ("query_id",)
@@ -32,26 +48,28 @@ class Outcome(_message.Message):
     query_id: str
     def __init__(self, query_id: _Optional[str] = ...) -> None: ...
 
-class SqlInfo(_message.Message):
-    __slots__ = ("codes",)
-    CODES_FIELD_NUMBER: _ClassVar[int]
-    codes: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, codes: _Optional[_Iterable[int]] = ...) -> None: ...
+class Lookup(_message.Message):
+    __slots__ = ("command", "time_zone")
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    command: bytes
+    time_zone: str
+    def __init__(self, command: _Optional[bytes] = ..., time_zone: _Optional[str] = ...) -> None: ...
 
 class Ticket(_message.Message):
-    __slots__ = ("bearer", "read", "outcome", "sql_info")
+    __slots__ = ("bearer", "read", "outcome", "lookup")
     BEARER_FIELD_NUMBER: _ClassVar[int]
     READ_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
-    SQL_INFO_FIELD_NUMBER: _ClassVar[int]
+    LOOKUP_FIELD_NUMBER: _ClassVar[int]
     bearer: Bearer
     read: Read
     outcome: Outcome
-    sql_info: SqlInfo
-    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, _Mapping]] = ..., sql_info: _Optional[_Union[SqlInfo, _Mapping]] = ...) -> None: ...
+    lookup: Lookup
+    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, _Mapping]] = ..., lookup: _Optional[_Union[Lookup, _Mapping]] = ...) -> None: ...
 
 class Prepared(_message.Message):
-    __slots__ = ("bearer", "sql", "kind", "schema", "described_at", "parameter_count", "parameters")
+    __slots__ = ("bearer", "sql", "kind", "schema", "described_at", "parameter_count", "parameters", "settings")
     BEARER_FIELD_NUMBER: _ClassVar[int]
     SQL_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +77,7 @@ class Prepared(_message.Message):
     DESCRIBED_AT_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_COUNT_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     bearer: Bearer
     sql: str
     kind: str
@@ -66,4 +85,5 @@ class Prepared(_message.Message):
     described_at: float
     parameter_count: int
     parameters: bytes
-    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., sql: _Optional[str] = ..., kind: _Optional[str] = ..., schema: _Optional[bytes] = ..., described_at: _Optional[float] = ..., parameter_count: _Optional[int] = ..., parameters: _Optional[bytes] = ...) -> None: ...
+    settings: Settings
+    def __init__(self, bearer: _Optional[_Union[Bearer, _Mapping]] = ..., sql: _Optional[str] = ..., kind: _Optional[str] = ..., schema: _Optional[bytes] = ..., described_at: _Optional[float] = ..., parameter_count: _Optional[int] = ..., parameters: _Optional[bytes] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ...) -> None: ...

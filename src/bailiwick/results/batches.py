@@ -125,6 +125,10 @@ def schema_message(schema: pa.Schema) -> bytes:
     return message
 
 
+NO_COLUMNS = schema_message(pa.schema([]))
+"""What a statement that only does something answers with."""
+
+
 def read_schema(message: bytes) -> pa.Schema:
     """The schema in an encapsulated IPC message."""
     try:

@@ -7,7 +7,7 @@ connections that were given the same credential have two sessions, and neither c
 
 import ipaddress
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 
 from bailiwick._generated import Flight_pb2 as flight
@@ -21,6 +21,7 @@ from bailiwick.doors.flight_sql.authentication import (
     peer_of,
 )
 from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens
+from bailiwick.engines.parameters import Row
 from bailiwick.identity.authenticator import Authenticator, Peer
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
@@ -45,9 +46,9 @@ class Caller:
     def settings(self) -> SessionSettings:
         return self.session.settings
 
-    def statement(self, sql: str) -> Statement:
+    def statement(self, sql: str, parameters: Row = ()) -> Statement:
         """`sql` as this caller means it now."""
-        return self.settings.statement(sql, self.principal, DOOR)
+        return replace(self.settings.statement(sql, self.principal, DOOR), parameters=parameters)
 
 
 class Greeting:

@@ -1,55 +1,56 @@
-"""The Flight SQL door: a client's bytes become statements, and results become a client's bytes.
+"""The Flight SQL door: a client's bytes become commands, and answers become a client's bytes.
 
-It knows who asks, because the service around it has asked first; it knows nothing of gRPC. Changes run at
-GetFlightInfo, because drivers may never call DoGet for them; reads start at DoGet.
+It knows who calls and in which session, because the service around it has asked first; it knows nothing of
+gRPC. It only decides who answers: `statements.py` runs statements, `lookups.py` knows the catalog, and so on.
 """
 
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Protocol, assert_never
 
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.clock import Clock, wall
-from bailiwick.doors.flight_sql import reading, sql_info
+from bailiwick.doors.flight_sql import reading
+from bailiwick.doors.flight_sql.binding import BindingLimits, BoundStatements, read_rows
+from bailiwick.doors.flight_sql.caller import Caller
+from bailiwick.doors.flight_sql.cancelling import Cancelling
 from bailiwick.doors.flight_sql.commands import (
     ActionName,
+    Ingest,
+    PreparedBind,
     PreparedQuery,
     PreparedUpdate,
-    SqlInfoQuery,
     StatementQuery,
     StatementUpdate,
 )
-from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, OutcomeLimits, Outcomes
+from bailiwick.doors.flight_sql.ingest import IngestDoor, Ingests
+from bailiwick.doors.flight_sql.lookups import Lookups
+from bailiwick.doors.flight_sql.outcomes import OutcomeLimits, Outcomes
 from bailiwick.doors.flight_sql.parameters import parameter_schema
-from bailiwick.doors.flight_sql.prepared import Handles, PreparedStatement
-from bailiwick.doors.flight_sql.tickets import Outcome, Read, ServerFacts, Tickets, refusal
+from bailiwick.doors.flight_sql.polling import Described, PollLimits, Polls, at_once, timestamp
+from bailiwick.doors.flight_sql.prepared import Handles
+from bailiwick.doors.flight_sql.session_options import SessionOptions
+from bailiwick.doors.flight_sql.statements import READS, Announce, Queries, Statements, Write
+from bailiwick.doors.flight_sql.tickets import LookedUp, Outcome, Read, Tickets, refusal
 from bailiwick.doors.flight_sql.wire import flight_data, pack, parse, schema_header
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
-from bailiwick.ids import QueryId, new_query_id
-from bailiwick.queries.statement import Prepared, Result, Statement
-from bailiwick.results.batches import Frame, read_schema
-
-DOOR = "flight_sql"
-
-Write = Callable[[bytes], Awaitable[None]]
-Announce = Callable[[QueryId], Awaitable[None]]
-"""Tells the client its query's id before the query has ended."""
+from bailiwick.ids import QueryId
+from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared
+from bailiwick.results.batches import frames_of_table, read_schema, schema_message
 
 
-class Queries(Protocol):
+class AllQueries(Queries, Protocol):
     """The query service, as far as this door needs it."""
 
-    async def prepare(self, statement: Statement) -> Prepared: ...
+    async def cancel(self, query_id: QueryId, by: Principal) -> None: ...
 
-    def run(
-        self, statement: Statement, *, query_id: QueryId | None = None, expected_schema: bytes | None = None
-    ) -> AbstractAsyncContextManager[Result]: ...
+    def progress(self, query_id: QueryId) -> tuple[int, int] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,167 +59,207 @@ class FlightSqlLimits:
     message_bytes_max: int = 16 << 20
     """The largest single message sent to a client."""
     outcomes: OutcomeLimits = field(default_factory=OutcomeLimits)
+    bindings: BindingLimits = field(default_factory=BindingLimits)
+    polls: PollLimits = field(default_factory=PollLimits)
 
 
 class FlightSqlDoor:
-    def __init__(self, queries: Queries, seal: Seal, limits: FlightSqlLimits, *, now: Clock = wall) -> None:
-        self._queries = queries
-        self._limits = limits
+    """Belongs to one event loop. Close it before the query service."""
+
+    def __init__(
+        self,
+        queries: AllQueries,
+        seal: Seal,
+        limits: FlightSqlLimits,
+        *,
+        lookups: Lookups,
+        options: SessionOptions,
+        ingests: Ingests,
+        now: Clock = wall,
+    ) -> None:
+        self._now = now
+        self._ticket_s = limits.ticket_s
+        self._bindings = limits.bindings
         self._tickets = Tickets(seal, ticket_s=limits.ticket_s, now=now)
         self._handles = Handles(seal, now=now)
+        self._bound = BoundStatements(self._handles, limits.bindings, now=now)
         self._outcomes = Outcomes(limits.outcomes, keep_s=limits.ticket_s, now=now)
-        self._announced = AnnouncedIds()
+        self._statements = Statements(
+            queries, self._bound, self._outcomes, options, message_bytes_max=limits.message_bytes_max
+        )
+        self._polls = Polls(queries, seal, self._tickets, limits.polls, now=now)
+        self._cancelling = Cancelling(
+            queries,
+            self._tickets,
+            self._polls,
+            extend=self._outcomes.extend,
+            ticket_s=limits.ticket_s,
+            now=now,
+        )
+        self._lookups = lookups
+        self._options = options
+        self._ingest = IngestDoor(ingests)
 
-    async def flight_info(self, principal: Principal, descriptor: bytes, announce: Announce) -> bytes:
+    async def close(self) -> None:
+        await self._polls.close()
+
+    async def flight_info(self, caller: Caller, descriptor: bytes, announce: Announce) -> bytes:
         """GetFlightInfo: a ticket for the answer. A change runs here, and only here."""
         query = reading.read_query(descriptor)
-        if isinstance(query, SqlInfoQuery):
-            ticket = self._tickets.issue(principal, ServerFacts(query.codes))
-            schema, _ = sql_info.answer(query.codes)
-            return _flight_info(descriptor, schema, ticket)
         if not isinstance(query, StatementQuery | PreparedQuery):
-            raise _not_supported(query)
-        statement = await self._described(principal, query)
-        _refuse_parameters(statement)
-        if statement.kind in (Kind.READ, Kind.SHOWS):
-            return self._promise(principal, statement, descriptor)
-        return await self._change(principal, statement, descriptor, announce)
+            errand = LookedUp(reading.command_of(descriptor), caller.settings.time_zone)
+            schema = schema_message(self._lookups.schema(query))
+            return self._info(caller, descriptor, schema, errand)
+        statement = await self._statements.described(caller, query)
+        if statement.kind in READS:
+            read = self._statements.promise(statement)
+            return self._info(caller, descriptor, statement.schema, read, query_id=read.query_id)
+        changed = await self._statements.change(caller, statement, announce)
+        return self._info(
+            caller,
+            descriptor,
+            changed.schema,
+            Outcome(changed.query_id),
+            query_id=changed.query_id,
+            total_records=changed.affected_rows,
+        )
 
-    async def schema(self, principal: Principal, descriptor: bytes) -> bytes:
+    async def poll(self, caller: Caller, descriptor: bytes, announce: Announce) -> bytes:
+        """PollFlightInfo: the same, for those who would rather ask again than wait."""
+        is_new = self._polls.query_id(caller.principal, parse(flight.FlightDescriptor, descriptor)) is None
+        if is_new and not isinstance(reading.read_query(descriptor), StatementQuery | PreparedQuery):
+            return at_once(await self.flight_info(caller, descriptor, announce))
+        return await self._polls.poll(caller.principal, descriptor, partial(self._to_poll, caller))
+
+    async def schema(self, caller: Caller, descriptor: bytes) -> bytes:
         """GetSchema: what the answer would look like. Nothing runs."""
         query = reading.read_query(descriptor)
-        if isinstance(query, SqlInfoQuery):
-            schema: bytes | None = sql_info.answer(query.codes)[0]
-        elif isinstance(query, StatementQuery | PreparedQuery):
-            schema = (await self._described(principal, query)).schema
+        if isinstance(query, StatementQuery | PreparedQuery):
+            schema = (await self._statements.described(caller, query)).schema
         else:
-            raise _not_supported(query)
+            schema = schema_message(self._lookups.schema(query))
         return flight.SchemaResult(schema=schema or b"").SerializeToString()
 
-    async def fetch(self, principal: Principal, ticket: bytes, write: Write, announce: Announce) -> None:
+    async def fetch(self, caller: Caller, ticket: bytes, write: Write, announce: Announce) -> None:
         """DoGet: write the answer, message by message."""
-        errand = self._tickets.redeem(principal, reading.read_ticket(ticket))
+        errand = self._tickets.redeem(caller.principal, reading.read_ticket(ticket))
         match errand:
             case Read():
-                await self._read(principal, errand, write, announce)
+                await self._statements.read(caller, errand, write, announce)
+            case Outcome(query_id) if self._polls.holds(query_id):
+                await announce(query_id)
+                async with self._polls.fetch(caller.principal, query_id) as result:
+                    await self._statements.write(result, write)
             case Outcome(query_id):
                 messages = self._outcomes.fetch(query_id)
                 if messages is None:
                     raise refusal()
+                await announce(query_id)
                 for message in messages:
                     await write(message)
-            case ServerFacts(codes):
-                for message in sql_info.answer(codes)[1]:
-                    await write(message)
+            case LookedUp():
+                await self._look_up(caller, errand, write)
+            case _:
+                assert_never(errand)
 
-    async def update(self, principal: Principal, first_message: bytes, announce: Announce) -> bytes:
-        """DoPut of an update: run it, and say how many rows it touched."""
-        update = reading.read_put(first_message)
-        if isinstance(update, PreparedUpdate):
-            prepared, _ = self._handles.open(principal, update.handle)
-            _refuse_parameters(prepared)
-            text = prepared.sql
-        elif isinstance(update, StatementUpdate):
-            text = update.sql
-        else:
-            raise _not_supported(update)
-        query_id = new_query_id()
-        await announce(query_id)
-        async with self._queries.run(_statement(principal, text), query_id=query_id) as result:
-            if result.kind in (Kind.READ, Kind.SHOWS):
-                raise BailiwickError(Code.INVALID_ARGUMENTS, "This statement is a query, not an update.")
-            async for _ in result.frames():
-                pass
-            outcome = sql.DoPutUpdateResult(record_count=result.affected_rows)
-        return flight.PutResult(app_metadata=outcome.SerializeToString()).SerializeToString()
+    async def put(
+        self, caller: Caller, first_message: bytes, rest: AsyncIterator[bytes], announce: Announce
+    ) -> bytes:
+        """DoPut: an update's or an ingest's count of rows, or the handle that parameters were bound to."""
+        command = reading.read_put(first_message)
+        principal = caller.principal
+        match command:
+            case StatementUpdate(text):
+                await read_rows(first_message, rest, 0, self._bindings)
+                return _count(await self._statements.update(caller, text, ((),), announce))
+            case PreparedUpdate(handle):
+                statement, rows = await self._bound.rows(principal, handle, first_message, rest)
+                return _count(await self._statements.update(caller, statement.sql, rows, announce))
+            case PreparedBind(handle):
+                bound = await self._bound.bind(principal, handle, first_message, rest)
+                return _put_result(sql.DoPutPreparedStatementResult(prepared_statement_handle=bound))
+            case Ingest():
+                settings = caller.settings
+                return _count(
+                    await self._ingest.put(principal, settings, command, first_message, rest, announce)
+                )
+            case _:
+                assert_never(command)
 
-    async def act(self, principal: Principal, action: bytes) -> bytes | None:
+    async def act(self, caller: Caller, action: bytes) -> bytes | None:
         """DoAction: the one result, or None for an action that answers with nothing."""
         name, body = reading.read_action(action)
         match name:
             case ActionName.CREATE_PREPARED_STATEMENT:
-                return _result(pack(await self._prepare(principal, reading.read_create_prepared(body))))
+                return _result(pack(await self._prepare(caller, reading.read_create_prepared(body))))
             case ActionName.CLOSE_PREPARED_STATEMENT:
-                reading.check_close_prepared(body)
+                self._bound.close(caller.principal, reading.read_close_prepared(body))
                 return None
+            case ActionName.SET_SESSION_OPTIONS:
+                return _result(await self._options.set(caller, body))
+            case ActionName.GET_SESSION_OPTIONS:
+                return _result(self._options.get(caller, body))
             case ActionName.CLOSE_SESSION:
-                parse(flight.CloseSessionRequest, body)
-                closed = flight.CloseSessionResult(status=flight.CloseSessionResult.CLOSED)
-                return _result(closed.SerializeToString())
-        raise BailiwickError(Code.NOT_SUPPORTED, f"The action {name.value} is not supported.")
+                return _result(self._options.close(caller, body))
+            case ActionName.CANCEL_FLIGHT_INFO:
+                return _result(await self._cancelling.cancel_info(caller.principal, body))
+            case ActionName.CANCEL_QUERY:
+                return _result(await self._cancelling.cancel_query(caller.principal, body))
+            case ActionName.RENEW_FLIGHT_ENDPOINT:
+                return _result(self._cancelling.renew(caller.principal, body))
+            case _:
+                assert_never(name)
 
-    async def _prepare(self, principal: Principal, text: str) -> sql.ActionCreatePreparedStatementResult:
-        prepared = await self._queries.prepare(_statement(principal, text))
-        statement = PreparedStatement(text, prepared.kind, prepared.schema, len(prepared.parameters))
+    async def _prepare(self, caller: Caller, text: str) -> sql.ActionCreatePreparedStatementResult:
+        statement, prepared = await self._statements.prepare(caller, text)
         return sql.ActionCreatePreparedStatementResult(
-            prepared_statement_handle=self._handles.issue(principal, statement),
+            prepared_statement_handle=self._handles.issue(caller.principal, statement),
             dataset_schema=prepared.schema or b"",
             parameter_schema=parameter_schema(prepared.parameters),
             is_update=_is_update(prepared),
         )
 
-    async def _described(
-        self, principal: Principal, query: StatementQuery | PreparedQuery
-    ) -> PreparedStatement:
-        if isinstance(query, PreparedQuery):
-            statement, fresh = self._handles.open(principal, query.handle)
-            if fresh:
-                return statement
-            text = statement.sql
-        else:
-            text = query.sql
-        prepared = await self._queries.prepare(_statement(principal, text))
-        return PreparedStatement(text, prepared.kind, prepared.schema, len(prepared.parameters))
+    async def _look_up(self, caller: Caller, asked: LookedUp, write: Write) -> None:
+        lookup = reading.read_lookup(asked.command)
+        table = await self._lookups.answer(caller.principal, lookup, time_zone=asked.time_zone)
+        schema, frames = frames_of_table(table)
+        await write(flight_data(schema_header(schema)))
+        for frame in frames:
+            await write(flight_data(frame.header, frame.body))
 
-    def _promise(self, principal: Principal, statement: PreparedStatement, descriptor: bytes) -> bytes:
-        query_id = self._announced.announce()
-        ticket = self._tickets.issue(principal, Read(statement.sql, statement.schema, query_id))
-        return _flight_info(descriptor, statement.schema, ticket, query_id=query_id)
+    async def _to_poll(self, caller: Caller, descriptor: bytes) -> Described:
+        query = reading.read_query(descriptor)
+        if not isinstance(query, StatementQuery | PreparedQuery):
+            raise BailiwickError(Code.INVALID_ARGUMENTS, "Only statements can be polled.")
+        statement = await self._statements.described(caller, query)
+        statement.check_complete()
+        meant = caller.statement(statement.sql, statement.parameters)
+        return Described(meant, statement.kind, statement.schema if statement.kind in READS else None)
 
-    async def _change(
-        self, principal: Principal, statement: PreparedStatement, descriptor: bytes, announce: Announce
+    def _info(
+        self,
+        caller: Caller,
+        descriptor: bytes,
+        schema: bytes | None,
+        errand: Read | Outcome | LookedUp,
+        *,
+        query_id: QueryId | None = None,
+        total_records: int = UNKNOWN_ROWS,
     ) -> bytes:
-        query_id = new_query_id()
-        await announce(query_id)
-        async with self._queries.run(_statement(principal, statement.sql), query_id=query_id) as result:
-            messages = [flight_data(schema_header(result.schema))]
-            size_bytes = 0
-            async for frame in result.frames():
-                size_bytes += frame.size_bytes
-                self._outcomes.check_size(size_bytes)
-                messages.append(self._message(frame))
-            affected_rows = result.affected_rows
-        self._outcomes.keep(query_id, principal.name, tuple(messages))
-        ticket = self._tickets.issue(principal, Outcome(query_id))
-        return _flight_info(descriptor, result.schema, ticket, query_id=query_id, total_records=affected_rows)
-
-    async def _read(self, principal: Principal, read: Read, write: Write, announce: Announce) -> None:
-        query_id = self._announced.take(read.query_id)
-        await announce(query_id)
-        statement = _statement(principal, read.sql)
-        async with self._queries.run(statement, query_id=query_id, expected_schema=read.schema) as result:
-            _check_announced(read.schema, result.schema)
-            await write(flight_data(schema_header(result.schema)))
-            async for frame in result.frames():
-                await write(self._message(frame))
-
-    def _message(self, frame: Frame) -> bytes:
-        if frame.size_bytes > self._limits.message_bytes_max:
-            raise BailiwickError(
-                Code.RESOURCE_EXHAUSTED,
-                f"A part of the result has {frame.size_bytes} bytes; one message may have at most "
-                f"{self._limits.message_bytes_max}. Select fewer columns, or shorter values.",
-                retryable=False,
-            )
-        return flight_data(frame.header, frame.body)
-
-
-def _statement(principal: Principal, text: str) -> Statement:
-    return Statement(sql=text, principal=principal, door=DOOR)
-
-
-def _not_supported(command: object) -> BailiwickError:
-    return BailiwickError(Code.NOT_SUPPORTED, f"{type(command).__name__} is not supported.")
+        ticket = pack(
+            sql.TicketStatementQuery(statement_handle=self._tickets.issue(caller.principal, errand))
+        )
+        endpoint = flight.FlightEndpoint(
+            ticket=flight.Ticket(ticket=ticket), expiration_time=timestamp(self._now() + self._ticket_s)
+        )
+        return flight.FlightInfo(
+            schema=schema or b"",
+            flight_descriptor=parse(flight.FlightDescriptor, descriptor),
+            endpoint=[endpoint],
+            total_records=total_records,
+            total_bytes=-1,
+            app_metadata=json.dumps({"query_id": query_id}).encode() if query_id else b"",
+        ).SerializeToString()
 
 
 def _is_update(prepared: Prepared) -> bool | None:
@@ -228,39 +269,12 @@ def _is_update(prepared: Prepared) -> bool | None:
     return None if prepared.schema is None else len(read_schema(prepared.schema)) == 0
 
 
-def _refuse_parameters(statement: PreparedStatement) -> None:
-    if statement.parameter_count:
-        raise BailiwickError(Code.NOT_SUPPORTED, "Statements with parameters cannot be run.")
+def _count(rows: int) -> bytes:
+    return _put_result(sql.DoPutUpdateResult(record_count=rows))
 
 
-def _check_announced(announced: bytes | None, streamed: bytes) -> None:
-    """Drivers rely on the announced schema; a table that changed since must not be read into it."""
-    if announced is None or announced == streamed:
-        return
-    if not read_schema(announced).equals(read_schema(streamed)):
-        raise BailiwickError(
-            Code.SEMANTIC_ERROR,
-            "The result's columns have changed since they were announced. Run the query again.",
-        )
-
-
-def _flight_info(
-    descriptor: bytes,
-    schema: bytes | None,
-    ticket: bytes,
-    *,
-    query_id: QueryId | None = None,
-    total_records: int = -1,
-) -> bytes:
-    packed = pack(sql.TicketStatementQuery(statement_handle=ticket))
-    return flight.FlightInfo(
-        schema=schema or b"",
-        flight_descriptor=parse(flight.FlightDescriptor, descriptor),
-        endpoint=[flight.FlightEndpoint(ticket=flight.Ticket(ticket=packed))],
-        total_records=total_records,
-        total_bytes=-1,
-        app_metadata=json.dumps({"query_id": query_id}).encode() if query_id else b"",
-    ).SerializeToString()
+def _put_result(result: sql.DoPutUpdateResult | sql.DoPutPreparedStatementResult) -> bytes:
+    return flight.PutResult(app_metadata=result.SerializeToString()).SerializeToString()
 
 
 def _result(body: bytes) -> bytes:

@@ -7,17 +7,18 @@ long a driver takes to go on to run it; after that a table may have changed, and
 the answer may be another one: then the statement is described anew.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bailiwick._generated import Sealed_pb2 as sealed
 from bailiwick.clock import Clock
-from bailiwick.doors.flight_sql.tickets import bearer_of
+from bailiwick.doors.flight_sql.tickets import bearer_of, opened_settings, sealed_settings
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.engines.description import Kind
 from bailiwick.engines.parameters import Row, dump, load
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
+from bailiwick.queries.client_sessions import SessionSettings
 from bailiwick.queries.statement import Prepared
 
 PURPOSE = "prepared statement"
@@ -34,6 +35,8 @@ class PreparedStatement:
     parameter_count: int = 0
     parameters: Row = ()
     """What is bound: one value for each parameter, or nothing yet."""
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    """Under which it was described. It runs under those of whoever runs it."""
 
     def described_as(self, prepared: Prepared) -> "PreparedStatement":
         """The same statement with the same parameters, as the query service describes it now."""
@@ -77,6 +80,7 @@ class Handles:
             described_at=described_at,
             parameter_count=statement.parameter_count,
             parameters=dump(statement.parameters),
+            settings=sealed_settings(statement.settings),
         )
         return self._seal.seal(PURPOSE, message.SerializeToString(), expires_at=self._now() + HANDLE_S)
 
@@ -92,7 +96,12 @@ class Handles:
         schema = message.schema if message.HasField("schema") else None
         parameters = load(message.parameters)
         statement = PreparedStatement(
-            message.sql, Kind(message.kind), schema, message.parameter_count, parameters
+            message.sql,
+            Kind(message.kind),
+            schema,
+            message.parameter_count,
+            parameters,
+            opened_settings(message.settings),
         )
         age_s = self._now() - message.described_at
         return statement, 0 <= age_s < DESCRIPTION_BELIEVED_S

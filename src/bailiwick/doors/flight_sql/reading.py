@@ -61,6 +61,19 @@ def read_query(descriptor: bytes) -> Query:
     raise BailiwickError(Code.NOT_SUPPORTED, f"{_shown(name)} is not supported as a query.")
 
 
+def read_lookup(command: bytes) -> Lookup:
+    """A packed command that is a lookup; of no other kind are those in our tickets."""
+    lookup = _read_lookup(*unpack(command))
+    if lookup is None:
+        raise BailiwickError(Code.INTERNAL_ERROR, "A ticket holds a command that is not answered here.")
+    return lookup
+
+
+def command_of(descriptor: bytes) -> bytes:
+    """The packed command of a FlightDescriptor."""
+    return _command(parse(flight.FlightDescriptor, descriptor))
+
+
 def _read_lookup(name: str, value: bytes) -> Lookup | None:
     match name:
         case "CommandGetSqlInfo":
@@ -172,14 +185,14 @@ def read_create_prepared(body: bytes) -> str:
     return request.query
 
 
-def check_close_prepared(body: bytes) -> None:
-    """Closing always succeeds, whatever the handle; only a body that is no such request is refused."""
+def read_close_prepared(body: bytes) -> bytes:
+    """The handle to give back. Closing always succeeds; only a body that is no such request is refused."""
     name, value = unpack(body)
     if name != "ActionClosePreparedStatementRequest":
         raise BailiwickError(
             Code.PARSE_ERROR, "The action's body is not an ActionClosePreparedStatementRequest."
         )
-    parse(sql.ActionClosePreparedStatementRequest, value)
+    return parse(sql.ActionClosePreparedStatementRequest, value).prepared_statement_handle
 
 
 def _command(descriptor: flight.FlightDescriptor) -> bytes:

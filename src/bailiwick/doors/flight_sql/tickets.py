@@ -4,15 +4,17 @@ A ticket is self-contained and sealed, made out to one principal, and lives for 
 expired or somebody else's is refused in the same words, so that trying teaches nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bailiwick._generated import Sealed_pb2 as sealed
 from bailiwick.clock import Clock
 from bailiwick.doors.flight_sql.wire import parse
+from bailiwick.engines.parameters import Row, dump, load
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.ids import QueryId
+from bailiwick.queries.client_sessions import SessionSettings
 
 PURPOSE = "ticket"
 
@@ -24,23 +26,26 @@ class Read:
     sql: str
     schema: bytes | None
     query_id: QueryId
+    parameters: Row = ()
+    settings: SessionSettings = field(default_factory=SessionSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The kept outcome of a change that has run."""
+    """The kept outcome of a change that has run, or of a query that was polled."""
 
     query_id: QueryId
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFacts:
-    """Answers to CommandGetSqlInfo."""
+class LookedUp:
+    """A question that is answered without a query. `command` is as the client packed it."""
 
-    codes: tuple[int, ...]
+    command: bytes
+    time_zone: str
 
 
-Errand = Read | Outcome | ServerFacts
+Errand = Read | Outcome | LookedUp
 
 
 class Tickets:
@@ -54,12 +59,12 @@ class Tickets:
     def issue(self, principal: Principal, errand: Errand) -> bytes:
         ticket = sealed.Ticket(bearer=bearer_of(principal))
         match errand:
-            case Read(sql, schema, query_id):
-                ticket.read.CopyFrom(sealed.Read(sql=sql, schema=schema, query_id=query_id))
+            case Read():
+                ticket.read.CopyFrom(_sealed_read(errand))
             case Outcome(query_id):
                 ticket.outcome.CopyFrom(sealed.Outcome(query_id=query_id))
-            case ServerFacts(codes):
-                ticket.sql_info.CopyFrom(sealed.SqlInfo(codes=codes))
+            case LookedUp(command, time_zone):
+                ticket.lookup.CopyFrom(sealed.Lookup(command=command, time_zone=time_zone))
         return self._seal.seal(PURPOSE, ticket.SerializeToString(), expires_at=self._now() + self._ticket_s)
 
     def redeem(self, principal: Principal, ticket: bytes) -> Errand:
@@ -73,13 +78,52 @@ class Tickets:
             raise refusal()
         match message.WhichOneof("what"):
             case "read":
-                schema = message.read.schema if message.read.HasField("schema") else None
-                return Read(message.read.sql, schema, QueryId(message.read.query_id))
+                return _opened_read(message.read)
             case "outcome":
                 return Outcome(QueryId(message.outcome.query_id))
-            case "sql_info":
-                return ServerFacts(tuple(message.sql_info.codes))
+            case "lookup":
+                return LookedUp(message.lookup.command, message.lookup.time_zone)
         raise refusal()
+
+
+def sealed_settings(settings: SessionSettings) -> sealed.Settings:
+    return sealed.Settings(
+        catalog=settings.catalog,
+        namespace=settings.namespace,
+        time_zone=settings.time_zone,
+        double_quoted_identifiers=settings.double_quoted_identifiers,
+        timeout_s=settings.timeout_s,
+    )
+
+
+def opened_settings(message: sealed.Settings) -> SessionSettings:
+    return SessionSettings(
+        message.catalog,
+        tuple(message.namespace),
+        message.time_zone,
+        message.double_quoted_identifiers,
+        message.timeout_s if message.HasField("timeout_s") else None,
+    )
+
+
+def _sealed_read(read: Read) -> sealed.Read:
+    return sealed.Read(
+        sql=read.sql,
+        schema=read.schema,
+        query_id=read.query_id,
+        parameters=dump(read.parameters),
+        settings=sealed_settings(read.settings),
+    )
+
+
+def _opened_read(message: sealed.Read) -> Read:
+    return Read(
+        message.sql,
+        message.schema if message.HasField("schema") else None,
+        QueryId(message.query_id),
+        load(message.parameters),
+        opened_settings(message.settings),
+    )
 
 
 def refusal() -> BailiwickError:

@@ -1,0 +1,194 @@
+"""Statements of this door: described, promised, run. What a client's bytes meant is decided before.
+
+Changes run when they are asked for, because drivers may never fetch; reads start when they are fetched.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Protocol
+
+from bailiwick.doors.flight_sql.binding import BoundStatements, run_rows
+from bailiwick.doors.flight_sql.caller import DOOR, Caller
+from bailiwick.doors.flight_sql.commands import PreparedQuery, StatementQuery
+from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, Outcomes
+from bailiwick.doors.flight_sql.prepared import PreparedStatement
+from bailiwick.doors.flight_sql.session_options import SessionOptions
+from bailiwick.doors.flight_sql.tickets import Read
+from bailiwick.doors.flight_sql.wire import flight_data, schema_header
+from bailiwick.engines.description import Kind
+from bailiwick.engines.parameters import Row
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.ids import QueryId, new_query_id
+from bailiwick.queries import session_statements
+from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statement
+from bailiwick.results.batches import NO_COLUMNS, Frame, read_schema
+
+Write = Callable[[bytes], Awaitable[None]]
+Announce = Callable[[QueryId], Awaitable[None]]
+"""Tells the client its query's id before the query has ended."""
+
+READS = (Kind.READ, Kind.SHOWS)
+_SESSION_CHANGED = Prepared(Kind.CHANGE, NO_COLUMNS)
+
+
+class Queries(Protocol):
+    """The query service, as far as statements need it."""
+
+    async def prepare(self, statement: Statement) -> Prepared: ...
+
+    def run(
+        self, statement: Statement, *, query_id: QueryId | None = None, expected_schema: bytes | None = None
+    ) -> AbstractAsyncContextManager[Result]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change that has happened. Its answer waits under the query's id."""
+
+    query_id: QueryId
+    schema: bytes
+    affected_rows: int
+
+
+class Statements:
+    def __init__(
+        self,
+        queries: Queries,
+        bound: BoundStatements,
+        outcomes: Outcomes,
+        options: SessionOptions,
+        *,
+        message_bytes_max: int,
+    ) -> None:
+        self._queries = queries
+        self._bound = bound
+        self._outcomes = outcomes
+        self._options = options
+        self._message_bytes_max = message_bytes_max
+        self._announced = AnnouncedIds()
+
+    async def prepare(self, caller: Caller, text: str) -> tuple[PreparedStatement, Prepared]:
+        """What the statement is, for this caller, with nothing bound to it."""
+        prepared = await self._ask(caller, text)
+        statement = PreparedStatement(
+            text,
+            prepared.kind,
+            prepared.schema,
+            len(prepared.parameters),
+            settings=caller.settings,
+        )
+        return statement, prepared
+
+    async def described(self, caller: Caller, query: StatementQuery | PreparedQuery) -> PreparedStatement:
+        """The statement with what is bound to it, as it would be answered now."""
+        if isinstance(query, StatementQuery):
+            return (await self.prepare(caller, query.sql))[0]
+        statement, is_fresh = self._bound.open(caller.principal, query.handle)
+        if is_fresh and statement.settings == caller.settings:
+            return statement
+        prepared = await self._ask(caller, statement.sql, statement.parameters)
+        return replace(statement.described_as(prepared), settings=caller.settings)
+
+    def promise(self, statement: PreparedStatement) -> Read:
+        """A read for later, and the id under which its first fetch will run."""
+        statement.check_complete()
+        return Read(
+            statement.sql,
+            statement.schema,
+            self._announced.announce(),
+            statement.parameters,
+            statement.settings,
+        )
+
+    async def read(self, caller: Caller, read: Read, write: Write, announce: Announce) -> None:
+        """Run it and write its answer, message by message."""
+        query_id = self._announced.take(read.query_id)
+        await announce(query_id)
+        statement = replace(
+            read.settings.statement(read.sql, caller.principal, DOOR), parameters=read.parameters
+        )
+        async with self._queries.run(statement, query_id=query_id, expected_schema=read.schema) as result:
+            await self.write(result, write, announced=read.schema)
+
+    async def change(self, caller: Caller, statement: PreparedStatement, announce: Announce) -> Changed:
+        """Run it now and keep its answer."""
+        statement.check_complete()
+        query_id = new_query_id()
+        await announce(query_id)
+        if await self._changed_session(caller, statement.sql):
+            messages = (flight_data(schema_header(NO_COLUMNS)),)
+            self._outcomes.keep(query_id, caller.principal.name, messages)
+            return Changed(query_id, NO_COLUMNS, UNKNOWN_ROWS)
+        async with self._queries.run(
+            caller.statement(statement.sql, statement.parameters), query_id=query_id
+        ) as result:
+            kept = [flight_data(schema_header(result.schema))]
+            size_bytes = 0
+            async for frame in result.frames():
+                size_bytes += frame.size_bytes
+                self._outcomes.check_size(size_bytes)
+                kept.append(self._message(frame))
+            changed = Changed(query_id, result.schema, result.affected_rows)
+        self._outcomes.keep(query_id, caller.principal.name, tuple(kept))
+        return changed
+
+    async def update(self, caller: Caller, text: str, rows: tuple[Row, ...], announce: Announce) -> int:
+        """Run an update, once for each row of parameters: how many rows it touched, -1 if nobody knows."""
+        if await self._changed_session(caller, text):
+            return UNKNOWN_ROWS
+        query_id = new_query_id()
+        await announce(query_id)
+        ids = chain((query_id,), iter(new_query_id, None))
+
+        async def run(row: Row) -> int:
+            async with self._queries.run(caller.statement(text, row), query_id=next(ids)) as result:
+                if result.kind in READS:
+                    raise BailiwickError(Code.INVALID_ARGUMENTS, "This statement is a query, not an update.")
+                async for _ in result.frames():
+                    pass
+                return result.affected_rows
+
+        return await run_rows(rows, run)
+
+    async def write(self, result: Result, write: Write, *, announced: bytes | None = None) -> None:
+        """The answer of a query that runs or has run: its schema, then each batch as it comes."""
+        _check_announced(announced, result.schema)
+        await write(flight_data(schema_header(result.schema)))
+        async for frame in result.frames():
+            await write(self._message(frame))
+
+    async def _ask(self, caller: Caller, text: str, parameters: Row = ()) -> Prepared:
+        if session_statements.parse(text) is not None:
+            return _SESSION_CHANGED
+        return await self._queries.prepare(caller.statement(text, parameters))
+
+    async def _changed_session(self, caller: Caller, text: str) -> bool:
+        """Whether this was a statement about the session itself. It has had its effect then."""
+        statement = session_statements.parse(text)
+        if statement is None:
+            return False
+        await self._options.perform(caller, statement)
+        return True
+
+    def _message(self, frame: Frame) -> bytes:
+        if frame.size_bytes > self._message_bytes_max:
+            raise BailiwickError(
+                Code.RESOURCE_EXHAUSTED,
+                f"A part of the result has {frame.size_bytes} bytes; one message may have at most "
+                f"{self._message_bytes_max}. Select fewer columns, or shorter values.",
+                retryable=False,
+            )
+        return flight_data(frame.header, frame.body)
+
+
+def _check_announced(announced: bytes | None, streamed: bytes) -> None:
+    """Drivers rely on the announced schema; a table that changed since must not be read into it."""
+    if announced is None or announced == streamed:
+        return
+    if not read_schema(announced).equals(read_schema(streamed)):
+        raise BailiwickError(
+            Code.SEMANTIC_ERROR,
+            "The result's columns have changed since they were announced. Run the query again.",
+        )
