@@ -18,7 +18,6 @@ import pyarrow as pa
 from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.names import spelled
 from bailiwick.queries.routing import SystemName
 from bailiwick.queries.statement import DEFAULT_CATALOG, Statement
 from bailiwick.queries.system_tables import SystemTable
@@ -244,7 +243,7 @@ def _row(session: ClientSession) -> dict[str, Any]:
         "door": session.door,
         "client": session.client,
         "catalog": settings.catalog,
-        "schema": spelled(settings.namespace) or None,
+        "schema": ".".join(settings.namespace) or None,
         "time_zone": settings.time_zone,
         "double_quoted_identifiers": settings.double_quoted_identifiers,
         "timeout_s": settings.timeout_s,

@@ -133,3 +133,13 @@ def _over_limit(message: str, limit: str) -> BailiwickError:
     return BailiwickError(
         Code.RESOURCE_EXHAUSTED, message, retryable=False, details={"reason": "limit", "limit": limit}
     )
+
+
+def view_of_quotes() -> BailiwickError:
+    """A view keeps its text, and whoever reads it reads it by their own settings."""
+    return BailiwickError(
+        Code.NOT_SUPPORTED,
+        "A view cannot be defined while double_quoted_identifiers is on: others would read its text "
+        "otherwise. Turn the option off, and quote names with backticks.",
+        details={"reason": "view_quoting"},
+    )

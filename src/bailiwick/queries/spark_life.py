@@ -31,6 +31,8 @@ from bailiwick.queries.verdict import decide
 from bailiwick.results.batches import Frame, FrameKind, frames, read_schema, schema_message
 from bailiwick.telemetry.breadcrumbs import breadcrumb
 
+_VIEW_COMMANDS = frozenset({"CreateView", "CreateIcebergView", "AlterViewAs"})
+
 _TURNS_TO_SETTLE = 3
 """Turns of the event loop within which an operation that has told its end is over."""
 
@@ -170,6 +172,8 @@ async def _set_up(lease: Lease, statement: Statement) -> None:
 def check(statement: Statement, description: Description, limits: LimitsConfig) -> None:
     """Refuse what this principal may not run, and results that would be too wide for anyone."""
     decide(statement.principal, description).enforce()
+    if statement.double_quoted_identifiers and description.command in _VIEW_COMMANDS:
+        raise failures.view_of_quotes()
     if description.schema is not None:
         check_columns(description.schema, limits)
 

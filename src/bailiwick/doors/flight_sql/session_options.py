@@ -72,7 +72,8 @@ class SessionOptions:
         settings = caller.settings
         options = {
             CATALOG: _Value(string_value=settings.catalog),
-            SCHEMA: _Value(string_value=spelled(settings.namespace)),
+            # As browsing tools are told it: they compare.
+            SCHEMA: _Value(string_value=".".join(settings.namespace)),
             TIME_ZONE: _Value(string_value=settings.time_zone),
             DOUBLE_QUOTED_IDENTIFIERS: _Value(bool_value=settings.double_quoted_identifiers),
         }

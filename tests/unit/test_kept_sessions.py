@@ -160,7 +160,7 @@ async def test_rows_show_ones_own_and_to_administrators_all() -> None:
     assert table.schema == SESSIONS_SCHEMA
     rows = table.to_pylist()
     assert [(row["principal"], row["schema"], row["time_zone"]) for row in rows] == [
-        ("ann", "sales.`e u`", "Europe/Berlin")
+        ("ann", "sales.e u", "Europe/Berlin")
     ]
     shown = (await world.sessions.rows(ROOT)).column("principal").to_pylist()
     assert sorted(shown) == ["ann", "bob"]
