@@ -31,7 +31,7 @@ from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.listening import is_loopback, plaintext_problem
 from bailiwick.engines.config import EngineConfig, PoolConfig
 from bailiwick.identity.config import IdentityConfig
-from bailiwick.queries.config import LimitsConfig
+from bailiwick.queries.config import LimitsConfig, SessionsConfig
 from bailiwick.results.config import ResultsConfig
 from bailiwick.secrets import InsecureFileError, read_secret
 from bailiwick.telemetry.config import LoggingConfig
@@ -92,6 +92,7 @@ class Config(BaseModel):
     engine: EngineConfig = EngineConfig()
     pool: PoolConfig = PoolConfig()
     limits: LimitsConfig = LimitsConfig()
+    sessions: SessionsConfig = SessionsConfig()
     results: ResultsConfig = ResultsConfig()
     identity: IdentityConfig = IdentityConfig()
     logging: LoggingConfig = LoggingConfig()

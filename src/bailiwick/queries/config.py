@@ -30,3 +30,15 @@ class LimitsConfig(BaseModel):
     history_days: float = Field(
         default=30.0, gt=0, description="How long ended queries stay in `system.runtime.queries`."
     )
+
+
+class SessionsConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    idle_s: float = Field(
+        default=3600.0, gt=0, description="A client's session that is not used for this long ends."
+    )
+    per_user_max: int = Field(
+        default=1_000, ge=1, description="Most sessions of one user; the one idle for longest ends first."
+    )
+    total_max: int = Field(default=10_000, ge=1, description="Most sessions of all users together.")

@@ -1,24 +1,17 @@
-"""The gateway, put together. This module only wires: what each part does stands in its own package.
-
-`Gateway.open` is the whole product in one process: its database, its catalog facade (on a thread of its own),
-its embedded engine, its doors. `serve` is the same with signals and the one line that says it is ready.
-"""
+"""The whole product in one process: database, catalog facade (on a thread of its own), engine, doors."""
 
 import asyncio
 import os
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bailiwick import __version__
-from bailiwick.catalog.facade import CommitSeen
-from bailiwick.catalog.inventory import Inventory
+from bailiwick.app.identity import Identity, open_identity
+from bailiwick.app.lake import FacadeObserver, Lake, known_tables, open_lake
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
-from bailiwick.catalog.sql import SqlBackend
-from bailiwick.catalog.staging import Staging
 from bailiwick.config import Config, ServerConfig
 from bailiwick.database.database import Database
 from bailiwick.database.lock import DirectoryLock
@@ -36,44 +29,26 @@ from bailiwick.doors.listening import listen, shown
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
-from bailiwick.engines.launch import CATALOG, local_cores
+from bailiwick.engines.launch import local_cores
 from bailiwick.engines.sessions import SessionPool
 from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.engines.warmup import Warmup
-from bailiwick.identity.administration import Administration
-from bailiwick.identity.authenticator import FailureKind
-from bailiwick.identity.chain import Chain
 from bailiwick.identity.keys import load_or_create_key
-from bailiwick.identity.passwords import Passwords, StoredPasswords
 from bailiwick.identity.seals import Seal
-from bailiwick.identity.static_tokens import StaticTokens
-from bailiwick.identity.tokens import SignedTokens
-from bailiwick.identity.users import UserStore
-from bailiwick.names import Namespace
-from bailiwick.queries.affected import AffectedRows
-from bailiwick.queries.client_sessions import ClientSessions, sessions_table
+from bailiwick.queries.client_sessions import ClientSessions, SessionLimits, sessions_table
 from bailiwick.queries.ingest import IngestService
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.system_tables import Node
 from bailiwick.results.spool import Spool
-from bailiwick.secrets import Secret, new_secret, write_secret
-from bailiwick.telemetry import breadcrumbs, logs
+from bailiwick.secrets import new_secret
+from bailiwick.telemetry import logs
 from bailiwick.telemetry.metrics import Metrics
 
-Announce = Callable[[str], None]
 Report = Callable[[str], None]
 """Told what is being done, a line a step, for people who wait."""
 
 _log = logs.logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    chain: Chain
-    administration: Administration
-    admin_password: str | None
-    """Drawn just now, on an empty directory; otherwise nobody but its owner knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +57,7 @@ class _Spark:
 
     engine: EmbeddedEngine
     pool: SessionPool
-    lake: "_Lake"
-
-
-@dataclass(frozen=True, slots=True)
-class _Lake:
-    """The catalog and what is known of it."""
-
-    catalog: CatalogService
-    staging: Staging
-    inventory: Inventory
-    affected: AffectedRows
-
-    async def has_schema(self, catalog: str, namespace: Namespace) -> bool:
-        return catalog == CATALOG and namespace in self.catalog.contents.namespaces
+    lake: Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,46 +99,6 @@ class Gateway:
         _log.info("drained")
 
 
-async def serve(config: Config, data_dir: Path, announce: Announce) -> None:
-    """Serve until SIGINT or SIGTERM. `announce` gets the first admin's password, once, and the ready line."""
-    logs.configure(config.logging)
-    breadcrumbs.switch(config.logging.breadcrumbs)
-    asked_to_stop = asyncio.Event()
-    with suppress(asyncio.CancelledError), _stopping_by_signal(asked_to_stop) as now_ready:
-        async with Gateway.open(config, data_dir, lambda line: _log.info("starting", step=line)) as gateway:
-            now_ready()
-            if gateway.admin_password is not None:
-                kept = data_dir / "admin-password"
-                announce(f"user admin has the password {gateway.admin_password} (kept in {kept})")
-            announce(f"ready grpc={gateway.grpc_address} http={gateway.http_address}")
-            await asked_to_stop.wait()
-            await gateway.drain()
-    _log.info("stopped")
-
-
-@contextmanager
-def _stopping_by_signal(asked_to_stop: asyncio.Event) -> Iterator[Callable[[], None]]:
-    """SIGINT and SIGTERM set the event. Before the yielded function was called they break off the start."""
-    loop, starting = asyncio.get_running_loop(), asyncio.current_task()
-
-    def stop() -> None:
-        asked_to_stop.set()
-        if starting is not None:
-            starting.cancel()
-
-    def ready() -> None:
-        nonlocal starting
-        starting = None
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        yield ready
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-
 async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: Report) -> Gateway:
     _log.info("opening", version=__version__)
     stack.enter_context(DirectoryLock.acquire(data_dir))
@@ -185,65 +107,30 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     metrics = Metrics()
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
     stack.push_async_callback(database.close)
-    identity = await _open_identity(stack, config, data_dir, database, metrics)
-    lake = await asyncio.to_thread(_open_lake, database, data_dir)
+    identity = await open_identity(stack, config, data_dir, database, metrics)
+    lake = await asyncio.to_thread(open_lake, database, data_dir)
     stack.callback(lake.inventory.close)
     engine, pool = await _open_engine(stack, config, data_dir, lake, metrics, report)
     spark = _Spark(engine, pool, lake)
-    sessions = ClientSessions()
+    limits = config.sessions
+    sessions = ClientSessions(SessionLimits(limits.idle_s, limits.per_user_max, limits.total_max))
     queries = await _open_queries(stack, config, data_dir, database, identity, spark, sessions, metrics)
     flight = await _open_flight(stack, config, data_dir, identity, queries, lake, sessions)
     grpc, http = await _open_ports(stack, config, flight, engine, metrics, tls)
     return Gateway(config, engine, pool, lake.catalog, queries, metrics, grpc, http, identity.admin_password)
 
 
-def _open_lake(database: Database, data_dir: Path) -> _Lake:
-    catalog = CatalogService(SqlBackend(database.synchronous, CATALOG), data_dir / "warehouse")
-    return _Lake(catalog, Staging(data_dir / "staging"), Inventory(catalog), AffectedRows())
-
-
-async def _open_identity(
-    stack: AsyncExitStack, config: Config, data_dir: Path, database: Database, metrics: Metrics
-) -> Identity:
-    settings = config.identity
-    users = UserStore(database)
-    await users.load()
-    stack.push_async_callback(users.close)
-    static = StaticTokens(database, users)
-    await static.load()
-    stack.push_async_callback(static.close)
-    passwords = Passwords(threads=settings.hashing_threads)
-    stack.callback(passwords.close)
-    key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "token-signing")
-    chain = Chain(
-        StoredPasswords(users, passwords),
-        SignedTokens(key, users, life_s=settings.token_s),
-        [static],
-        failure_delay_s=settings.failure_delay_s,
-        hashing_threads=settings.hashing_threads,
-        on_failure=lambda kind: metrics.login_failed("password" if kind is FailureKind.PASSWORD else "token"),
-    )
-    stack.push_async_callback(chain.close)
-    administration = Administration(
-        users, static, passwords, static_token_ttl_max_s=settings.static_token_ttl_max_s
-    )
-    drawn = await administration.bootstrap(
-        lambda password: write_secret(data_dir / "admin-password", Secret(password))
-    )
-    return Identity(chain, administration, drawn)
-
-
 async def _open_engine(
     stack: AsyncExitStack,
     config: Config,
     data_dir: Path,
-    lake: _Lake,
+    lake: Lake,
     metrics: Metrics,
     report: Report,
 ) -> tuple[EmbeddedEngine, SessionPool]:
     holders = Holders()
     credential = new_secret()
-    observer = _FacadeObserver(metrics, lake.affected)
+    observer = FacadeObserver(metrics, lake.affected)
     facade = FacadeServer(lake.catalog, holders, credential.reveal(), observer=observer, staging=lake.staging)
     stack.callback(facade.stop)
     port = await asyncio.to_thread(facade.start)
@@ -258,7 +145,7 @@ async def _open_engine(
     report("starting Spark")
     await stack.enter_async_context(engine)
     pool = SessionPool(
-        engine, config.pool, _cores(config), warmup=Warmup(_known_tables(lake.catalog)), holders=holders
+        engine, config.pool, _cores(config), warmup=Warmup(known_tables(lake)), holders=holders
     )
     stack.push_async_callback(pool.stop)
     report("warming up")
@@ -308,7 +195,7 @@ async def _open_flight(
     data_dir: Path,
     identity: Identity,
     queries: QueryService,
-    lake: _Lake,
+    lake: Lake,
     sessions: ClientSessions,
 ) -> FlightSqlService:
     seal = Seal(await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing"))
@@ -372,25 +259,8 @@ def _made(data_dir: Path) -> Path:
     return data_dir.resolve()
 
 
-class _FacadeObserver:
-    def __init__(self, metrics: Metrics, affected: AffectedRows) -> None:
-        self._metrics = metrics
-        self._affected = affected
-
-    def answered(self, *, route: str, status: int, seconds: float) -> None:
-        self._metrics.facade_answered(route=route, status=status, seconds=seconds)
-
-    def commit_seen(self, seen: CommitSeen) -> None:
-        self._affected.note(seen.lease, seen.summary)
-
-
 def _cores(config: Config) -> int:
     return local_cores(config.engine.master, os.cpu_count() or 1)
-
-
-def _known_tables(catalog: CatalogService) -> tuple[str, ...]:
-    """A first look at a table loads much of Iceberg: better before somebody waits for it."""
-    return tuple(f"SELECT * FROM {CATALOG}.{name} LIMIT 1" for name in catalog.tables()[:1])  # noqa: S608
 
 
 def _node(config: Config, engine: EmbeddedEngine, pool: SessionPool) -> Node:

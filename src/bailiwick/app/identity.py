@@ -1,0 +1,58 @@
+"""Who may come in, put together: users, passwords, tokens."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bailiwick.config import Config
+from bailiwick.database.database import Database
+from bailiwick.identity.administration import Administration
+from bailiwick.identity.authenticator import FailureKind
+from bailiwick.identity.chain import Chain
+from bailiwick.identity.keys import load_or_create_key
+from bailiwick.identity.passwords import Passwords, StoredPasswords
+from bailiwick.identity.static_tokens import StaticTokens
+from bailiwick.identity.tokens import SignedTokens
+from bailiwick.identity.users import UserStore
+from bailiwick.secrets import Secret, write_secret
+from bailiwick.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    chain: Chain
+    administration: Administration
+    admin_password: str | None
+    """Drawn just now, on an empty directory; otherwise nobody but its owner knows it."""
+
+
+async def open_identity(
+    stack: AsyncExitStack, config: Config, data_dir: Path, database: Database, metrics: Metrics
+) -> Identity:
+    settings = config.identity
+    users = UserStore(database)
+    await users.load()
+    stack.push_async_callback(users.close)
+    static = StaticTokens(database, users)
+    await static.load()
+    stack.push_async_callback(static.close)
+    passwords = Passwords(threads=settings.hashing_threads)
+    stack.callback(passwords.close)
+    key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "token-signing")
+    chain = Chain(
+        StoredPasswords(users, passwords),
+        SignedTokens(key, users, life_s=settings.token_s),
+        [static],
+        failure_delay_s=settings.failure_delay_s,
+        hashing_threads=settings.hashing_threads,
+        on_failure=lambda kind: metrics.login_failed("password" if kind is FailureKind.PASSWORD else "token"),
+    )
+    stack.push_async_callback(chain.close)
+    administration = Administration(
+        users, static, passwords, static_token_ttl_max_s=settings.static_token_ttl_max_s
+    )
+    drawn = await administration.bootstrap(
+        lambda password: write_secret(data_dir / "admin-password", Secret(password))
+    )
+    return Identity(chain, administration, drawn)
