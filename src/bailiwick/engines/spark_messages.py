@@ -42,6 +42,11 @@ _TASK_FAILURE = re.compile(
     r"(?:: (?P<text>[^\n]*))?"
 )
 _EMBEDDED_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
+_MISPLACED_PARAMETER = re.compile(r"^Internal error: Unexpected parameter marker .*", re.DOTALL)
+_MISPLACED_PARAMETER_SENTENCE: Final = (
+    "A parameter cannot stand there: it takes the place of a value in an expression, not of a name, a "
+    "property or a part of a literal."
+)
 
 
 def readable(message: str, *, keep_context: bool = False) -> str:
@@ -53,6 +58,7 @@ def readable(message: str, *, keep_context: bool = False) -> str:
         head = head[: plan.start()]
     head = _FORBIDDEN_ADVICE.sub("", _SQLSTATE.sub("", without_traces(head)))
     head = _CATALOG_PREFIX.sub("", _TRAILING_POSITION.sub("", head.strip()).strip())
+    head = _MISPLACED_PARAMETER.sub(_MISPLACED_PARAMETER_SENTENCE, head)
     text = f"{head}\n{_bounded_context(context)}" if keep_context and context else head
     return bounded(text.strip(), MESSAGE_LENGTH_MAX)
 

@@ -66,8 +66,7 @@ class ScriptedQueries:
         script = self._script(statement)
         self.prepared.append(statement)
         schema = schema_message(script.announced or script.table.schema)
-        wanted = () if statement.parameters else script.parameters
-        return Prepared(script.kind, None if script.schema_unknown else schema, wanted)
+        return Prepared(script.kind, None if script.schema_unknown else schema, script.parameters)
 
     @asynccontextmanager
     async def run(

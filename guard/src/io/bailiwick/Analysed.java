@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.PosParameter;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
@@ -24,6 +25,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Tuple3;
 import scala.jdk.javaapi.CollectionConverters;
@@ -57,7 +60,13 @@ final class Analysed {
   }
 
   /** The schema as Spark will stream it, as an encapsulated IPC message; null where a parameter decides it. */
-  byte[] schema() throws IOException {
+  byte[] schema() throws IOException, AnalysisException {
+    for (StructField field : plan.schema().fields()) {
+      if (field.dataType().existsRecursively(type -> type instanceof TimeType)) {
+        String text = field.dataType().sql() + " of the column " + field.name();
+        throw new AnalysisException("UNSUPPORTED_DATATYPE", Describe.detail("typeName", text));
+      }
+    }
     if (!parameterTypes.isEmpty() && (plan.schema().existsRecursively(type -> type instanceof NullType)
         || String.join("", plan.schema().fieldNames()).contains(Placeholder.TEXT))) {
       return null;

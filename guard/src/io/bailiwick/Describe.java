@@ -144,7 +144,7 @@ public final class Describe implements RelationPlugin {
     return queries;
   }
 
-  private static ObjectNode answer(Parsed parsed, Analysed analysed) throws IOException {
+  private static ObjectNode answer(Parsed parsed, Analysed analysed) throws IOException, AnalysisException {
     boolean reflects = analysed != null && analysed.reflects;
     boolean read = parsed.kind().equals(Kinds.READ);
     ObjectNode answer = JSON.createObjectNode();
@@ -173,6 +173,10 @@ public final class Describe implements RelationPlugin {
     Attribute column = new AttributeReference(
         "description", DataTypes.StringType, false, Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
     return LocalRelation.fromExternalRows(seq(List.of(column)), seq(List.of(RowFactory.create(text))));
+  }
+
+  static scala.collection.immutable.Map<String, String> detail(String name, String text) {
+    return scala.collection.immutable.Map$.MODULE$.<String, String>empty().updated(name, text);
   }
 
   static <T> scala.collection.immutable.Seq<T> seq(List<T> items) {

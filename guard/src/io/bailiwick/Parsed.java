@@ -6,7 +6,6 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -70,8 +69,7 @@ final class Parsed {
 
   void bind(List<Expression> given) throws AnalysisException {
     if (given.size() != parameters.size()) {
-      var detail = scala.collection.immutable.Map$.MODULE$.<String, String>empty().updated("name", "?");
-      throw new AnalysisException("UNBOUND_SQL_PARAMETER", detail);
+      throw new AnalysisException("UNBOUND_SQL_PARAMETER", Describe.detail("name", "?"));
     }
     Iterator<Expression> next = given.iterator();
     parameters.keySet().forEach(offset -> values.put(offset, next.next()));
@@ -82,8 +80,11 @@ final class Parsed {
   }
 
   void learn(TreeMap<Integer, String> types) {
-    types.values().removeIf(Objects::isNull);
-    parameters.putAll(types);
+    types.forEach((offset, type) -> {
+      if (type != null) {
+        parameters.put(offset, type);
+      }
+    });
   }
 
   /** The name as a catalog knows it, by Spark's own rule: catalog, namespace, name. */
