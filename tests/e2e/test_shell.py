@@ -61,7 +61,7 @@ def test_statements_and_browsing(shell: Terminal) -> None:
     assert "a;b" in shown
     assert "it's" in shown
     shell.enter("\\l")
-    shell.expect("lake")
+    assert "lake" in shell.expect(r"2 rows\n")
     shell.enter("\\dn sh*")
     assert "shop.eu" in shell.expect(r"2 rows\n")
     shell.enter("\\dt shop.*")
@@ -73,6 +73,10 @@ def test_statements_and_browsing(shell: Terminal) -> None:
     shell.expect(r"region +string")
     shell.enter("\\d shop.`odd; name`")
     shell.expect(r"x +int")
+    shell.enter("\\dt system.runtime.q*")
+    shell.expect(r"system.runtime +queries +table")
+    shell.enter("\\d system.runtime.queries")
+    shell.expect(r"query_id +\w+")
     shell.enter("\\d shop.nothing")
     shell.expect("TABLE_NOT_FOUND: ")
     shell.expect(PROMPT)

@@ -32,6 +32,7 @@ from bailiwick.cli.shell_commands import (
 from bailiwick.client.flight import FlightClient
 from bailiwick.client.splitter import Command, Piece, Sql
 
+LISTED_MAX = 10_000
 MORE_ROWS = "\\rows N shows more"
 
 
@@ -98,7 +99,7 @@ class Interpreter:
             return await answer.table()
 
     def _show(self, answer: pa.Table) -> None:
-        sink = TableSink(sys.stdout, rows_max=shell_catalog.NAMESPACES_MAX * 100, has_timing=False)
+        sink = TableSink(sys.stdout, rows_max=LISTED_MAX, has_timing=False, more_rows="give a pattern")
         sink.begin(answer.schema)
         for batch in answer.to_batches():
             sink.take(batch)

@@ -1,53 +1,41 @@
 r"""What `\l`, `\dn`, `\dt` and `\d` show, asked for in SQL like anything else.
 
-So everyone sees what the gateway shows them, and no more.
+So everyone sees what the gateway shows them, and no more. The gateway's own tables, in the catalog `system`,
+are listed only for a pattern that asks for them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
 import pyarrow as pa
 
 from bailiwick.cli import sql_text
-from bailiwick.client.errors import QueryFailed
 
-CATALOG: Final = "lake"
-NAMESPACES_MAX: Final = 500
-"""More are not walked through: a person wants to see, not to wait."""
+SYSTEM: Final = "system"
 
 Ask = Callable[[str], Awaitable[pa.Table]]
 """A statement's whole answer."""
 
-Namespace = tuple[str, ...]
-
 
 async def catalogs(ask: Ask) -> pa.Table:
-    return await ask("SHOW CATALOGS")
+    return await ask(sql_text.CATALOGS)
 
 
 async def namespaces(ask: Ask, pattern: str | None) -> pa.Table:
-    found = [".".join(each) async for each in _walk(ask)]
-    return pa.table({"namespace": pa.array([each for each in found if fits(each, pattern)], pa.string())})
+    listed = await ask(sql_text.SYSTEM_NAMESPACES if _is_about_system(pattern) else sql_text.NAMESPACES)
+    return _fitting(listed, pattern, lambda row: (row[0],))
 
 
 async def tables(ask: Ask, pattern: str | None) -> pa.Table:
     """Tables and views whose name, with or without their namespace, fits the pattern."""
-    rows: list[tuple[str, str, str]] = []
-    async for namespace in _walk(ask):
-        shown = ".".join(namespace)
-        views = set(await _names(ask, sql_text.show_views(CATALOG, namespace), "viewName"))
-        listed = await _names(ask, sql_text.show_tables(CATALOG, namespace), "tableName")
-        for name in sorted({*listed, *views}):
-            if fits(f"{shown}.{name}", pattern) or fits(name, pattern):
-                rows.append((shown, name, "view" if name in views else "table"))
-    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
-    return pa.table(
-        [pa.array(column, pa.string()) for column in columns], names=["namespace", "name", "type"]
-    )
+    listed = await ask(sql_text.SYSTEM_TABLES if _is_about_system(pattern) else sql_text.TABLES)
+    return _fitting(listed, pattern, lambda row: (f"{row[0]}.{row[1]}", row[1]))
 
 
 async def columns(ask: Ask, name: tuple[str, ...]) -> pa.Table:
+    if len(name) == 3 and name[0].lower() == SYSTEM:
+        return await ask(sql_text.system_columns(name[1], name[2]))
     return await ask(sql_text.describe_table(name))
 
 
@@ -59,25 +47,13 @@ def fits(name: str, pattern: str | None) -> bool:
     return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]"))
 
 
-async def _walk(ask: Ask) -> AsyncIterator[Namespace]:
-    """All namespaces, those inside of others after them."""
-    waiting: list[Namespace] = [()]
-    count = 0
-    while waiting and count < NAMESPACES_MAX:
-        parent = waiting.pop(0)
-        for name in await _names(ask, sql_text.show_namespaces(CATALOG, parent), "namespace"):
-            child = (*parent, name.rpartition(".")[2].strip("`"))
-            waiting.append(child)
-            count += 1
-            yield child
+def _is_about_system(pattern: str | None) -> bool:
+    return pattern is not None and pattern.lower().startswith(SYSTEM)
 
 
-async def _names(ask: Ask, statement: str, column: str) -> list[str]:
-    try:
-        answer = await ask(statement)
-    except QueryFailed as failure:
-        if failure.code in ("SCHEMA_NOT_FOUND", "ACCESS_DENIED", "UNSUPPORTED"):
-            # Gone meanwhile, or not ours to see: the others are still worth showing.
-            return []
-        raise
-    return [str(name) for name in answer.column(column).to_pylist()]
+def _fitting(
+    listed: pa.Table, pattern: str | None, names: Callable[[Sequence[str]], tuple[str, ...]]
+) -> pa.Table:
+    rows = zip(*(column.to_pylist() for column in listed.columns), strict=True)
+    is_fitting = [any(fits(name, pattern) for name in names(row)) for row in rows]
+    return listed.filter(pa.array(is_fitting, pa.bool_()))

@@ -1,6 +1,29 @@
 """The few statements that the command line writes itself, with names and texts quoted."""
 
 from collections.abc import Sequence
+from typing import Final
+
+_IS_TABLE: Final = "CASE WHEN table_type = 'VIEW' THEN 'view' ELSE 'table' END AS type"
+
+CATALOGS: Final = (
+    "SELECT catalog_name AS catalog FROM information_schema.schemata "
+    "UNION SELECT catalog_name FROM system.information_schema.schemata ORDER BY 1"
+)
+NAMESPACES: Final = (
+    "SELECT schema_name AS namespace FROM information_schema.schemata "
+    "WHERE schema_name <> 'information_schema' ORDER BY 1"
+)
+SYSTEM_NAMESPACES: Final = (
+    "SELECT 'system.' || schema_name AS namespace FROM system.information_schema.schemata ORDER BY 1"
+)
+TABLES: Final = (
+    f"SELECT table_schema AS namespace, table_name AS name, {_IS_TABLE} FROM information_schema.tables "  # noqa: S608
+    "WHERE table_schema <> 'information_schema' ORDER BY 1, 2"
+)
+SYSTEM_TABLES: Final = (
+    f"SELECT 'system.' || table_schema AS namespace, table_name AS name, {_IS_TABLE} "  # noqa: S608
+    "FROM system.information_schema.tables ORDER BY 1, 2"
+)
 
 
 def name(text: str) -> str:
@@ -39,17 +62,11 @@ def progress_of(query_id: str) -> str:
     return f"SELECT {columns} FROM system.runtime.queries WHERE query_id = {string(query_id)}"  # noqa: S608
 
 
-def show_namespaces(catalog: str, parent: Sequence[str]) -> str:
-    return f"SHOW NAMESPACES IN {dotted((catalog, *parent))}"
-
-
-def show_tables(catalog: str, namespace: Sequence[str]) -> str:
-    return f"SHOW TABLES IN {dotted((catalog, *namespace))}"
-
-
-def show_views(catalog: str, namespace: Sequence[str]) -> str:
-    return f"SHOW VIEWS IN {dotted((catalog, *namespace))}"
-
-
 def describe_table(table: Sequence[str]) -> str:
     return f"DESCRIBE TABLE {dotted(table)}"
+
+
+def system_columns(schema: str, table: str) -> str:
+    columns = "column_name AS col_name, data_type, comment"
+    where = f"table_schema = {string(schema.lower())} AND table_name = {string(table.lower())}"
+    return f"SELECT {columns} FROM system.information_schema.columns WHERE {where} ORDER BY ordinal_position"  # noqa: S608

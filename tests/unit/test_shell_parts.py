@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bailiwick.cli import shell_catalog, shell_history
+from bailiwick.cli import shell_catalog, shell_history, sql_text
 from bailiwick.cli.failures import UsageProblem
 from bailiwick.cli.query import Format
 from bailiwick.cli.shell import Shell
@@ -101,32 +101,38 @@ def test_patterns_have_stars_and_question_marks(name: str, pattern: str | None, 
 
 async def scripted_catalog(statement: str) -> pa.Table:
     answers = {
-        "SHOW NAMESPACES IN `lake`": {"namespace": ["sales", "odd ns"]},
-        "SHOW NAMESPACES IN `lake`.`sales`": {"namespace": ["sales.eu"]},
-        "SHOW TABLES IN `lake`.`sales`": {"tableName": ["orders", "newest"]},
-        "SHOW VIEWS IN `lake`.`sales`": {"viewName": ["newest"]},
-        "SHOW TABLES IN `lake`.`sales`.`eu`": {"tableName": ["orders"]},
+        sql_text.NAMESPACES: {"namespace": ["odd ns", "sales", "sales.eu"]},
+        sql_text.SYSTEM_NAMESPACES: {"namespace": ["system.runtime"]},
+        sql_text.TABLES: {
+            "namespace": ["sales", "sales", "sales.eu"],
+            "name": ["newest", "orders", "orders"],
+            "type": ["view", "table", "table"],
+        },
+        sql_text.SYSTEM_TABLES: {"namespace": ["system.runtime"], "name": ["queries"], "type": ["table"]},
     }
-    if "odd ns" in statement and "NAMESPACES" not in statement:
-        raise QueryFailed("SCHEMA_NOT_FOUND", "dropped meanwhile")
-    empty: dict[str, list[str]] = {"namespace": [], "tableName": [], "viewName": []}
-    return pa.table(answers.get(statement, empty))
+    return pa.table(answers[statement])
 
 
-async def test_tables_of_all_namespaces_are_listed_and_views_are_told_apart() -> None:
-    listed = await shell_catalog.tables(scripted_catalog, None)
-    assert [tuple(row.values()) for row in listed.to_pylist()] == [
-        ("sales", "newest", "view"),
-        ("sales", "orders", "table"),
-        ("sales.eu", "orders", "table"),
-    ]
-    assert (await shell_catalog.tables(scripted_catalog, "sales.eu.*")).num_rows == 1
-    assert (await shell_catalog.tables(scripted_catalog, "nothing*")).num_rows == 0
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        (None, ["sales.newest", "sales.orders", "sales.eu.orders"]),
+        ("orders", ["sales.orders", "sales.eu.orders"]),
+        ("sales.eu.*", ["sales.eu.orders"]),
+        ("nothing*", []),
+        ("system.*", ["system.runtime.queries"]),
+    ],
+)
+async def test_tables_are_listed_by_pattern(pattern: str | None, names: list[str]) -> None:
+    listed = await shell_catalog.tables(scripted_catalog, pattern)
+    assert [f"{row['namespace']}.{row['name']}" for row in listed.to_pylist()] == names
 
 
-async def test_namespaces_inside_of_others_are_listed() -> None:
-    listed = await shell_catalog.namespaces(scripted_catalog, None)
-    assert listed.to_pydict() == {"namespace": ["sales", "odd ns", "sales.eu"]}
+async def test_namespaces_are_listed_by_pattern() -> None:
+    listed = await shell_catalog.namespaces(scripted_catalog, "sales*")
+    assert listed.to_pydict() == {"namespace": ["sales", "sales.eu"]}
+    listed = await shell_catalog.namespaces(scripted_catalog, "system*")
+    assert listed.to_pydict() == {"namespace": ["system.runtime"]}
 
 
 @pytest.mark.parametrize(
