@@ -17,9 +17,7 @@ import bailiwick
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.catalog.schemas import FIELDS_MAX
 from bailiwick.catalog.schemas import NAME_LENGTH_MAX as COLUMN_NAME_LENGTH_MAX
-from bailiwick.doors.flight_sql.wire import flight_data, schema_header
 from bailiwick.names import DEPTH_MAX, PART_LENGTH_MAX
-from bailiwick.results.batches import frames_of_table
 
 
 class ValueKind(IntEnum):
@@ -100,15 +98,6 @@ def table(facts: Facts, codes: Sequence[int] = ()) -> pa.Table:
         [field.name for field in _UNION_FIELDS],
     )
     return pa.table([pa.array(chosen, pa.uint32()), union], schema=SCHEMA)
-
-
-def answer(codes: Sequence[int]) -> tuple[bytes, tuple[bytes, ...]]:
-    """The schema as an encapsulated IPC message, and the whole answer as FlightData messages."""
-    schema, frames = frames_of_table(table(all_facts(Abilities()), codes))
-    return schema, (
-        flight_data(schema_header(schema)),
-        *(flight_data(frame.header, frame.body) for frame in frames),
-    )
 
 
 def _texts() -> dict[int, str | None]:
@@ -259,15 +248,14 @@ def _conversions() -> dict[int, list[int]]:
     bytes_ = {sql.SQL_CONVERT_BINARY, sql.SQL_CONVERT_VARBINARY}
     moments = {sql.SQL_CONVERT_DATE, sql.SQL_CONVERT_TIMESTAMP}
     intervals = {sql.SQL_CONVERT_INTERVAL_DAY_TIME, sql.SQL_CONVERT_INTERVAL_YEAR_MONTH}
-    time, flag, timestamp = {sql.SQL_CONVERT_TIME}, {sql.SQL_CONVERT_BIT}, {sql.SQL_CONVERT_TIMESTAMP}
+    flag, timestamp = {sql.SQL_CONVERT_BIT}, {sql.SQL_CONVERT_TIMESTAMP}
     targets = {
         **dict.fromkeys(whole, numbers | texts | bytes_ | timestamp | flag | intervals),
         **dict.fromkeys(exact - whole, numbers | texts | timestamp | flag | intervals),
         **dict.fromkeys(numbers - exact, numbers | texts | timestamp | flag),
-        **dict.fromkeys(texts, numbers | texts | bytes_ | moments | time | flag | intervals),
+        **dict.fromkeys(texts, numbers | texts | bytes_ | moments | flag | intervals),
         **dict.fromkeys(bytes_, bytes_ | texts),
         **dict.fromkeys(flag, flag | numbers | texts),
-        **dict.fromkeys(time, time | texts),
         **dict.fromkeys(intervals, texts | exact),
         sql.SQL_CONVERT_DATE: moments | texts,
         sql.SQL_CONVERT_TIMESTAMP: moments | texts | numbers,

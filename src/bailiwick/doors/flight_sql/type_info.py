@@ -156,7 +156,6 @@ TYPES: tuple[TypeInfo, ...] = (
     _text("CHAR", sql.XDBC_CHAR, ("length",)),
     TypeInfo("BINARY", sql.XDBC_VARBINARY, STRING_LENGTH_MAX, "X'", "'", sql_data_type=sql.XDBC_VARBINARY),
     _moment("DATE", sql.XDBC_DATE, "DATE", 10, sql.XDBC_SUBCODE_DATE, 0),
-    _moment("TIME", sql.XDBC_TIME, "TIME", 15, sql.XDBC_SUBCODE_TIME, 6),
     _moment("TIMESTAMP", sql.XDBC_TIMESTAMP, "TIMESTAMP", 26, sql.XDBC_SUBCODE_TIMESTAMP, 6),
     _moment("TIMESTAMP_NTZ", sql.XDBC_TIMESTAMP, "TIMESTAMP_NTZ", 26, sql.XDBC_SUBCODE_TIMESTAMP, 6),
     _interval(
