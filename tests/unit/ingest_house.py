@@ -27,10 +27,11 @@ from bailiwick.results.batches import frames, schema_message
 from bailiwick.results.config import ResultsConfig
 from bailiwick.results.spool import Spool
 from bailiwick.telemetry.metrics import Metrics
+from bailiwick.testing.ingesting import unpacked
 
 TARGET = ("lake", "s", "t")
 LOOK = "SELECT * FROM lake.s.t"
-MANY = pa.table({"id": pa.array([index % 100 for index in range(600_000)], pa.int8())})
+MANY = pa.table({"id": pa.array([index % 100 for index in range(2_400_000)], pa.int8())})
 """Three chunks."""
 FEW = MANY.slice(0, 5)
 
@@ -51,7 +52,7 @@ class RowsEngine(FakeEngine):
     @property
     def rows_staged(self) -> int:
         return sum(
-            pa.ipc.open_stream(write.rows.data).read_all().num_rows
+            unpacked(write.rows).num_rows
             for write in self.writes
             if isinstance(write.rows, ArrowRows) and write.table != TARGET
         )
@@ -108,7 +109,7 @@ class Client:
             yield message
 
 
-def client(table: pa.Table, *, rows: int = 50_000, **ways: int) -> Client:
+def client(table: pa.Table, *, rows: int = 200_000, **ways: int) -> Client:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=rows)

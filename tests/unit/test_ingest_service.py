@@ -17,6 +17,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId
 from bailiwick.queries.ingest import IfExists, IfMissing, mode_for
 from bailiwick.queries.query import State
+from bailiwick.testing.ingesting import unpacked
 
 
 @pytest.fixture
@@ -36,12 +37,12 @@ async def test_rows_that_fit_into_one_chunk_are_written_at_once(home: IngestHous
     (write,) = home.engine.writes
     assert (write.table, write.mode) == (TARGET, WriteMode.CREATE)
     assert isinstance(write.rows, ArrowRows)
-    assert pa.ipc.open_stream(write.rows.data).read_all().equals(FEW)
+    assert unpacked(write.rows).equals(FEW)
 
 
 async def test_more_rows_become_visible_by_one_write_after_all_are_there(home: IngestHouse) -> None:
-    assert await home.put(client(MANY)) == 600_000
-    assert home.engine.rows_staged == 600_000
+    assert await home.put(client(MANY)) == 2_400_000
+    assert home.engine.rows_staged == 2_400_000
     assert [write.mode for write in home.engine.writes] == [
         WriteMode.CREATE,
         WriteMode.APPEND,
@@ -59,7 +60,7 @@ async def test_an_ingest_is_recorded_as_a_query_with_its_rows(home: IngestHouse)
         "INGEST INTO lake.s.t",
         State.FINISHED,
         Kind.CHANGE,
-        600_000,
+        2_400_000,
     )
 
 
@@ -141,7 +142,7 @@ async def test_no_rows_make_an_empty_table(home: IngestHouse) -> None:
     assert await home.put(client(FEW.slice(0, 0))) == 0
     (write,) = home.engine.writes
     assert isinstance(write.rows, ArrowRows)
-    assert pa.ipc.open_stream(write.rows.data).read_all().equals(FEW.slice(0, 0))
+    assert unpacked(write.rows).equals(FEW.slice(0, 0))
 
 
 async def test_no_rows_appended_to_a_table_change_nothing(home: IngestHouse) -> None:

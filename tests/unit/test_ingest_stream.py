@@ -10,6 +10,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.queries.ingest_columns import for_new_table
 from bailiwick.queries.ingest_stream import MESSAGE_ROWS_MAX, Chunk, Chunker, MessageReader
 from bailiwick.results.batches import frames
+from bailiwick.testing.ingesting import unpacked
 
 MB = 1 << 20
 
@@ -41,7 +42,7 @@ def chunks(sent: list[bytes], **limits: int) -> list[Chunk]:
 
 
 def rows_of(chunk: Chunk) -> pa.Table:
-    return pa.ipc.open_stream(chunk.data).read_all()
+    return unpacked(chunk.arrow)
 
 
 def refusal(sent: list[bytes]) -> BailiwickError:
@@ -67,7 +68,7 @@ def test_a_large_batch_is_cut_into_chunks_of_a_bounded_size() -> None:
     table = pa.table({"text": ["x" * 1_000] * 10_000})
     made = chunks(messages(table), chunk_bytes=1 * MB)
     assert len(made) > 5
-    assert all(len(chunk.data) < 2 * MB for chunk in made)
+    assert all(chunk.size_bytes < 2 * MB for chunk in made)
 
 
 @pytest.mark.parametrize("values", [pa.string(), pa.large_string(), pa.int64()])
@@ -89,7 +90,7 @@ def test_a_dictionary_that_stands_for_gigabytes_is_written_out_a_little_at_a_tim
     batch = pa.record_batch({"x": long})
     chunker = Chunker(for_new_table(batch.schema), chunk_bytes=4 * MB)
     made = chunker.add(batch)
-    assert all(len(next(made).data) < 5 * MB for _ in range(3))
+    assert all(next(made).size_bytes < 5 * MB for _ in range(3))
 
 
 def test_views_into_one_long_value_are_written_out_a_little_at_a_time() -> None:
@@ -98,7 +99,7 @@ def test_views_into_one_long_value_are_written_out_a_little_at_a_time() -> None:
     long = pa.Array.from_buffers(pa.string_view(), 500, [None, pa.py_buffer(view * 500), text])
     batch = pa.record_batch({"x": long})
     made = Chunker(for_new_table(batch.schema), chunk_bytes=4 * MB).add(batch)
-    assert all(len(next(made).data) < 5 * MB for _ in range(3))
+    assert all(next(made).size_bytes < 5 * MB for _ in range(3))
 
 
 def test_an_empty_chunk_still_has_its_columns() -> None:

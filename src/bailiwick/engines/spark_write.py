@@ -1,5 +1,6 @@
 """A write of rows, as the plan that Spark Connect takes. Nothing of it is SQL text."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql.connect import proto
@@ -27,8 +28,17 @@ def write_plan(write: Write) -> proto.Plan:
         operation.provider = PROVIDER
         operation.table_properties.update(write.properties)
     match write.rows:
-        case ArrowRows(data):
-            operation.input.local_relation.data = data
+        case ArrowRows(data, columns):
+            _unpack(operation.input.to_df, data, columns)
         case TableRows(table):
             operation.input.read.named_table.unparsed_identifier = full_name(table)
     return plan
+
+
+def _unpack(named: proto.ToDF, data: bytes, columns: Sequence[str]) -> None:
+    """Rows again out of lists, a column for each list, and only then under their names."""
+    project = named.input.project
+    project.input.local_relation.data = data
+    lists = ", ".join(f"c{index}" for index in range(len(columns)))
+    project.expressions.add().expression_string.expression = f"inline(arrays_zip({lists}))"
+    named.column_names.extend(columns)

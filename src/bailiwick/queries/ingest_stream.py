@@ -8,20 +8,21 @@ their rows come to. CPU work, for threads: no method here may run on an event lo
 import struct
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from bailiwick.engines.write import ArrowRows, packed
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.queries.ingest_columns import Columns
 from bailiwick.results.batches import Frame, FrameKind, MalformedStreamError, frames
 
 CHUNK_BYTES = 16 << 20
-CHUNK_ROWS_MAX = 250_000
-"""Spark keeps a chunk as rows on its heap, which cost it far more than their bytes."""
+CHUNK_ROWS_MAX = 1_000_000
+"""Spark keeps a chunk on its heap, where narrow rows cost more than their bytes."""
 MESSAGE_ROWS_MAX = 1 << 24
 DICTIONARY_BYTES_MAX = 64 << 20
 """What all dictionaries of one stream may come to."""
@@ -33,10 +34,14 @@ _CONTINUATION = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """So many rows as one Arrow IPC stream, in the shape in which Spark gets them."""
+    """So many rows, in the shape in which Spark gets them."""
 
-    data: bytes
+    arrow: ArrowRows
     rows: int
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.arrow.data)
 
 
 class MessageReader:
@@ -55,6 +60,7 @@ class MessageReader:
         self._pipe.put(message)
         with _reading():
             self._reader = pa.ipc.open_stream(self._pipe.file)
+            _read_names(self._reader.schema)
             return self._reader.schema
 
     def batch(self, message: bytes) -> pa.RecordBatch | None:
@@ -70,8 +76,6 @@ class MessageReader:
                 self._pipe.put(message)
                 return None
             case FrameKind.BATCH:
-                if frame.rows > MESSAGE_ROWS_MAX:
-                    raise _refusal(f"One message may bring at most {MESSAGE_ROWS_MAX} rows.")
                 self._pipe.put(message)
                 with _reading():
                     batch = self._reader.read_next_batch()
@@ -130,11 +134,8 @@ class Chunker:
         return self._flush()
 
     def _flush(self) -> Chunk:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self._columns.schema) as writer:
-            for batch in self._waiting:
-                writer.write_batch(batch)
-        chunk = Chunk(sink.getvalue().to_pybytes(), self._rows)
+        schema = self._columns.schema
+        chunk = Chunk(ArrowRows(packed(self._waiting, schema), tuple(schema.names)), self._rows)
         self._waiting, self._bytes, self._rows = [], 0, 0
         return chunk
 
@@ -218,6 +219,14 @@ def _has_length(kind: pa.DataType) -> bool:
     )
 
 
+def _read_names(fields: Iterable[pa.Field]) -> None:
+    """Raises ValueError for a name that is no UTF-8: pyarrow finds out only when it is asked for it."""
+    for field in fields:
+        _ = field.name, getattr(field.type, "tz", None)
+        kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+        _read_names(kind.field(number) for number in range(kind.num_fields))
+
+
 def _frame(message: bytes) -> Frame:
     """The one frame of a message. Raises INVALID_ARGUMENTS if it is not one that can be taken."""
     try:
@@ -226,6 +235,8 @@ def _frame(message: bytes) -> Frame:
             raise _refusal("A message of the rows is malformed.")
         if found[0].is_compressed:
             raise _refusal("The rows are compressed. Send them as they are.")
+        if found[0].rows > MESSAGE_ROWS_MAX:
+            raise _refusal(f"One message may bring at most {MESSAGE_ROWS_MAX} rows.")
         return found[0]
     except MalformedStreamError as error:
         raise _refusal("A message of the rows is malformed.", error.cause_text) from error

@@ -11,7 +11,7 @@ from typing import assert_never
 from bailiwick.catalog.staging import Staging
 from bailiwick.engines.description import Kind
 from bailiwick.engines.engine import Batch, Completed, EngineSession, Progress
-from bailiwick.engines.write import ArrowRows, TableRows, Write, WriteMode
+from bailiwick.engines.write import TableRows, Write, WriteMode
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import new_operation_id
 from bailiwick.names import TableName
@@ -85,7 +85,7 @@ class Writing:
     async def write_at_once(self, target: tuple[str, ...], mode: WriteMode, chunk: Chunk) -> None:
         """One chunk, one commit."""
         await self._running.start(Kind.CHANGE, new_operation_id())
-        await self._write(Write(target, mode, ArrowRows(chunk.data)))
+        await self._write(Write(target, mode, chunk.arrow))
         self._count(chunk)
 
     async def write_by_stages(
@@ -104,7 +104,7 @@ class Writing:
             await running.start(Kind.CHANGE, new_operation_id())
             stage_mode = WriteMode.CREATE
             async for chunk in chunks:
-                await self._write(Write(staged, stage_mode, ArrowRows(chunk.data), _STAGED_PROPERTIES))
+                await self._write(Write(staged, stage_mode, chunk.arrow, _STAGED_PROPERTIES))
                 stage_mode = WriteMode.APPEND
                 self._count(chunk)
             breadcrumb("staged", rows=running.rows)
@@ -145,7 +145,7 @@ class Writing:
     def _count(self, chunk: Chunk) -> None:
         self.chunks += 1
         self._running.rows += chunk.rows
-        self._running.bytes += len(chunk.data)
+        self._running.bytes += chunk.size_bytes
 
 
 async def _wait_settled(session: EngineSession) -> None:

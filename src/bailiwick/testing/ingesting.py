@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bailiwick.engines.write import ArrowRows
 from bailiwick.testing.asking import in_background, wait_until
 from bailiwick.testing.gateway import RunningGateway
 
@@ -90,3 +91,10 @@ def staged_files(gateway: RunningGateway) -> list[str]:
     """The files of ingests that are going on, or were not cleared away."""
     directory = gateway.data_dir / "staging"
     return [path.name for path in directory.rglob("*.parquet") if path.is_file()]
+
+
+def unpacked(rows: ArrowRows) -> pa.Table:
+    """The rows that were packed, as Spark makes them out of it."""
+    lists = pa.ipc.open_stream(rows.data).read_all()
+    flat = [column.combine_chunks().flatten() for column in lists.columns]
+    return pa.table(flat, names=list(rows.columns))
