@@ -1,7 +1,8 @@
 """A real Flight SQL door on a real port, with a scripted query service behind it."""
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,6 +136,7 @@ async def serving(
     key: bytes | None = None,
     authenticator: Authenticator | None = None,
     tls: Tls | None = None,
+    ingests: Ingests | None = None,
 ) -> AsyncIterator[Door]:
     """A door for `ann` and `bob`, or for whomever `authenticator` knows."""
     queries, clock = ScriptedQueries(scripts()), MovedClock()
@@ -147,7 +149,7 @@ async def serving(
         limits or FlightSqlLimits(message_bytes_max=1 << 20),
         lookups=Lookups(Inventory(CatalogService(MemoryBackend(), Path("nowhere")))),
         options=SessionOptions(sessions, _no_schema),
-        ingests=NoIngests(),
+        ingests=ingests or NoIngests(),
         now=clock,
     )
     service = FlightSqlService(door, Callers(authenticator or users, sessions, seal, now=clock))
@@ -185,3 +187,12 @@ def descriptor(command: Message | bytes) -> bytes:
 
 def error_code(error: grpc.aio.AioRpcError) -> str:
     return str(dict(error.trailing_metadata() or ()).get("bailiwick-error-code"))
+
+
+async def become(what: str, is_so: Callable[[], object], timeout_s: float = 20.0) -> None:
+    """Let the loop run until it is so."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while not is_so():
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"not {what} within {timeout_s:.0f} s")
+        await asyncio.sleep(0.01)
