@@ -138,6 +138,15 @@ async def test_a_slow_one_tells_how_far_it_is_until_it_is_there() -> None:
         assert len(home.queries.runs) == 1
 
 
+async def test_progress_is_never_whole_before_the_end() -> None:
+    async with world() as home:
+        home.queries.tasks = (2, 2)
+        answer = await home.ask("slow")
+        assert 0.9 < answer.progress < 1.0
+        home.queries.tasks = (2, 20_002)
+        assert (await home.on(answer)).progress < 0.01
+
+
 async def test_a_reads_result_is_fetched_once() -> None:
     async with world() as home:
         answer = await home.ask("numbers")

@@ -55,6 +55,8 @@ class ScriptedQueries:
         self.prepared: list[Statement] = []
         self.runs: list[Run] = []
         self.started = asyncio.Event()
+        self.tasks = (1, 4)
+        """Done, and in all, of whatever runs."""
 
     def hold(self, sql: str) -> asyncio.Event:
         """From now on the script stops after its first batch, until the event is set."""
@@ -95,7 +97,7 @@ class ScriptedQueries:
         run.cancelling.set()
 
     def progress(self, query_id: QueryId) -> tuple[int, int] | None:
-        return None if self._living(query_id) is None else (1, 4)
+        return None if self._living(query_id) is None else self.tasks
 
     def _living(self, query_id: QueryId) -> Run | None:
         living = (run for run in self.runs if run.query_id == query_id and not run.ended.is_set())

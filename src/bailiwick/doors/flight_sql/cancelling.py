@@ -114,9 +114,10 @@ class Cancelling:
         return query_ids
 
     async def _cancel_one(self, principal: Principal, query_id: QueryId) -> bool:
+        is_living = self._queries.progress(query_id) is not None
+        if is_living:
+            # First, so that it is known who ended it.
+            await self._queries.cancel(query_id, principal)
         if self._polls.holds(query_id):
-            return self._polls.cancel(principal, query_id)
-        if self._queries.progress(query_id) is None:
-            return False
-        await self._queries.cancel(query_id, principal)
-        return True
+            return self._polls.cancel(principal, query_id) or is_living
+        return is_living

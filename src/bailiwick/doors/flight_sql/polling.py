@@ -31,6 +31,7 @@ from bailiwick.telemetry.logs import logger
 
 PURPOSE = "poll"
 HANDLE_S = 86_400.0
+PROGRESS_MAX = 0.99
 
 _log = logger(__name__)
 
@@ -80,7 +81,6 @@ class _Poll:
     descriptor: bytes
     described: Described
     expires_at: float = 0.0
-    progress: float = 0.0
     result: Result | None = None
     error: BailiwickError | None = None
     is_taken: bool = False
@@ -274,8 +274,8 @@ class Polls:
 
     def _unfinished(self, poll: _Poll) -> bytes:
         done, total = self._queries.progress(poll.query_id) or (0, 0)
-        # Spark learns of later stages as it goes; a bar that runs backwards helps nobody.
-        poll.progress = max(poll.progress, min(1.0, done / total) if total > 0 else 0.0)
+        # Spark learns of later stages as it goes, so this may go back; but it is not done before it is done.
+        progress = min(PROGRESS_MAX, done / total) if total > 0 else 0.0
         message = sealed.Ticket(bearer=poll.owner, outcome=sealed.Outcome(query_id=poll.query_id))
         expires_at = self._now() + HANDLE_S
         handle = self._seal.seal(PURPOSE, message.SerializeToString(), expires_at=expires_at)
@@ -286,7 +286,7 @@ class Polls:
         return flight.PollInfo(
             info=info,
             flight_descriptor=again,
-            progress=poll.progress,
+            progress=progress,
             expiration_time=timestamp(poll.expires_at),
         ).SerializeToString()
 
