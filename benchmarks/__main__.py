@@ -14,9 +14,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures import MEASURES, PREPARE, Measured, warm_up
+from benchmarks.ingest import ingest
+from benchmarks.measures import MEASURES as QUERY_MEASURES
+from benchmarks.measures import PREPARE, Measured, warm_up
 from benchmarks.sides import Arena, arena
 
+MEASURES = {**QUERY_MEASURES, "ingest": ingest}
 PIPELINE = Path(__file__).parents[1] / "examples" / "make_lake.py"
 EXPLANATION = (
     "Baseline: the stock PySpark client (`spark.sql(…).collect()`, `toArrow()`) straight on the same "

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Protocol
 
 from benchmarks.sides import Arena, Cpu, Stock, seconds
@@ -22,6 +23,7 @@ AGGREGATE = (
     "SELECT sensor % 10 AS room, count(*) AS readings, avg(value) AS mean, max(at) AS last "
     "FROM bench.readings WHERE value > 0.1 GROUP BY sensor % 10"
 )
+ONE_ROW = "SELECT id, sensor, value FROM bench.readings WHERE id = ?"
 FETCH = "SELECT * FROM bench.facts"
 NEWEST_METADATA = "SELECT file FROM bench.facts.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"
 MIX = (
@@ -125,21 +127,50 @@ def many_clients(arena: Arena, rounds: int) -> Measured:
             theirs.append(baseline)
             ours.append(subject)
             spent.append(arena.cpu() - before)
-    count = CLIENTS * QUERIES_EACH
+    queries = CLIENTS * QUERIES_EACH
     return Measured(
         name=f"{CLIENTS} clients × {QUERIES_EACH} queries",
-        baseline=f"{count / statistics.median(theirs):.1f} q/s",
-        ours=f"{count / statistics.median(ours):.1f} q/s",
+        baseline=f"{queries / statistics.median(theirs):.1f} q/s",
+        ours=f"{queries / statistics.median(ours):.1f} q/s",
         ratio=statistics.median(theirs) / statistics.median(ours),
         goal=2.5,
         higher_is_better=True,
-        bounds=_per(spent, count, "query"),
+        bounds=_per(spent, queries, "query"),
+    )
+
+
+def prepared(arena: Arena, rounds: int) -> Measured:
+    """Prepare, bind, execute and fetch one row, each time with another value."""
+    values = count(1, 37)
+    theirs: list[float] = []
+    ours: list[float] = []
+    spent: list[Cpu] = []
+    with closing(arena.adbc()) as adbc, arena.lease() as stock, closing(stock.session()) as session:
+        for number in range(rounds + 1):
+            baseline = [seconds(session.rows, ONE_ROW, [next(values)]) for _ in range(20)]
+            before = arena.cpu()
+            subject = [seconds(adbc.rows, ONE_ROW, [next(values)]) for _ in range(20)]
+            if number:
+                spent.append(arena.cpu() - before)
+                theirs += baseline
+                ours += subject
+        assert len(adbc.rows(ONE_ROW, [7])) == len(session.rows(ONE_ROW, [7])) == 1
+    baseline_s, ours_s = statistics.median(theirs), statistics.median(ours)
+    return Measured(
+        name="one row by parameter, p50",
+        baseline=f"{1000 * baseline_s:.1f} ms",
+        ours=f"{1000 * ours_s:.1f} ms",
+        ratio=ours_s / baseline_s,
+        goal=1.0,
+        higher_is_better=False,
+        bounds=_per(spent, 20, "query"),
     )
 
 
 MEASURES: dict[str, Callable[[Arena, int], Measured]] = {
     "select-one": select_one,
     "aggregate": aggregate,
+    "prepared": prepared,
     "fetch": fetch,
     "many-clients": many_clients,
 }
@@ -207,8 +238,8 @@ def _make_readers(arena: Arena) -> None:
             admin.rows(f"CREATE USER {name} PASSWORD '{READER_PASSWORD}' ROLES (reader)")
 
 
-def _per(spent: Sequence[Cpu], count: int, unit: str) -> str:
+def _per(spent: Sequence[Cpu], number: int, unit: str) -> str:
     """Where our side's processor time goes: with the clients on the same cores, that is what bounds it."""
-    engine_ms = 1000 * statistics.median(one.engine_s for one in spent) / count
-    gateway_ms = 1000 * statistics.median(one.gateway_s for one in spent) / count
+    engine_ms = 1000 * statistics.median(one.engine_s for one in spent) / number
+    gateway_ms = 1000 * statistics.median(one.gateway_s for one in spent) / number
     return f"CPU a {unit}: engine {engine_ms:.0f} ms, gateway {gateway_ms:.1f} ms"

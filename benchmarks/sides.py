@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +69,9 @@ class Adbc:
 
     connection: Any
 
-    def rows(self, sql: str) -> list[Any]:
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self.connection.cursor() as cursor:
-            cursor.execute(sql)
+            cursor.execute(sql, parameters or None)
             return list(cursor.fetchall())
 
     def table(self, sql: str) -> pa.Table:
@@ -100,9 +100,9 @@ class StockSession:
     spark: Any
     lease: str
 
-    def rows(self, sql: str) -> list[Any]:
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         self.spark.addTag(self.lease)  # The client keeps tags by thread.
-        return list(self.spark.sql(sql).collect())
+        return list(self.spark.sql(sql, args=list(parameters) or None).collect())
 
     def table_at(self, metadata_path: str) -> pa.Table:
         return self.spark.read.format("iceberg").load(metadata_path).toArrow()

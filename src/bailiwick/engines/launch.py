@@ -23,6 +23,7 @@ _LOOPBACK = "127.0.0.1"
 _SPARE_THREADS = 4
 _HEAP_BYTES_DEFAULT = 8 << 30
 _ROW_GROUP_BYTES = 16 << 20
+_CODE_CACHE_ENTRIES = 1000
 _SHUFFLE_PARTITIONS_MIN = 32
 _UNITS = {"m": 1 << 20, "g": 1 << 30}
 _BESIDE = Path(__file__).parent
@@ -101,6 +102,8 @@ def engine_properties(
         **_results(config, cores),
         **_safety(),
         **_memory(places),
+        # Spark's 100 are for all sessions together, and each session has code of its own.
+        "spark.sql.codegen.cache.maxEntries": str(_CODE_CACHE_ENTRIES),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.autoBroadcastJoinThreshold": str(config.broadcast_threshold_bytes),
