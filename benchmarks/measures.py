@@ -72,7 +72,7 @@ class Measured:
 
 
 def warm_up(arena: Arena, warm_s: float) -> None:
-    """Both sides in turns, until the JVM has compiled what they need: its first minute is several times slower."""
+    """Both sides in turns, until the JVM has compiled what they need: at first it is several times slower."""
     until = time.monotonic() + warm_s
     with closing(arena.adbc()) as adbc, arena.lease() as stock, closing(stock.session()) as session:
         while time.monotonic() < until:
