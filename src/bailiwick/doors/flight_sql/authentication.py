@@ -1,7 +1,7 @@
-"""Who calls: Handshake trades a password for a token, every other call shows one.
+"""Credentials as drivers send them: a bearer token with every call, a name and password with Handshake.
 
-This reads headers; whether a credential is good is for the authenticator to say. All failures are
-AUTHENTICATION_FAILED (or SESSION_EXPIRED, if the authenticator says so), and none repeats what was sent.
+This reads headers; whether a credential is good is for the authenticator to say, and what follows from it for
+`caller.py`. All failures are AUTHENTICATION_FAILED, and none repeats what was sent.
 """
 
 import base64
@@ -12,42 +12,10 @@ from typing import Any
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.authenticator import Authenticator, Peer
-from bailiwick.identity.principal import Principal
+from bailiwick.identity.authenticator import Peer
 
 Context = Any
 """A grpc.aio.ServicerContext; grpc ships no types."""
-
-
-class Authentication:
-    def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
-
-    async def principal(self, context: Context) -> Principal:
-        """Whose token this call shows."""
-        scheme, credential = authorization(context)
-        if scheme != "bearer":
-            raise failed("Sign in first: this call needs a bearer token.")
-        return await self._authenticator.authenticate_bearer(credential, peer=peer_of(context))
-
-    async def handshake(self, requests: AsyncIterator[bytes], context: Context) -> None:
-        """Answer with a token, in the header for most drivers and in one message for the others."""
-        token = await self._token(requests, context)
-        await context.send_initial_metadata((("authorization", f"Bearer {token}"),))
-        await context.write(flight.HandshakeResponse(payload=token.encode()).SerializeToString())
-
-    async def _token(self, requests: AsyncIterator[bytes], context: Context) -> str:
-        if has_authorization(context):
-            scheme, credential = authorization(context)
-            if scheme == "bearer":
-                # Checked and given back as it is. A new one would let a token prolong its own life.
-                await self._authenticator.authenticate_bearer(credential, peer=peer_of(context))
-                return credential
-        return await self._exchange(*await password_of(requests, context), peer_of(context))
-
-    async def _exchange(self, name: str, password: str, peer: Peer) -> str:
-        principal = await self._authenticator.authenticate_basic(name, password, peer=peer)
-        return self._authenticator.issue(principal)
 
 
 async def password_of(requests: AsyncIterator[bytes], context: Context) -> tuple[str, str]:
