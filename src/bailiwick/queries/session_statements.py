@@ -13,6 +13,8 @@ from bailiwick.queries.time_zones import checked_time_zone
 
 _NAMESPACE_WORDS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
 _TOKENS_MAX = 2 * DEPTH_MAX + 8
+TEXT_CHARS_MAX = 1 << 16
+"""With comments and spaces. Longer ones are not looked into: reading megabytes of them would take a while."""
 LOCAL = "LOCAL"
 
 
@@ -41,6 +43,8 @@ SessionStatement = Use | UseCatalog | SetTimeZone
 
 def parse(sql: str) -> SessionStatement | None:
     """The statement, or None if it is none of these. INVALID_ARGUMENTS if there is no such time zone."""
+    if len(sql) > TEXT_CHARS_MAX:
+        return None
     try:
         tokens = _tokens(sql)
     except BailiwickError:

@@ -59,6 +59,8 @@ class PollLimits:
     """A result that nobody fetches is kept this long."""
     change_bytes_max: int = 8 << 20
     """What a change may answer with."""
+    descriptor_bytes_max: int = 2 << 20
+    """What a client asks with: it is kept, to be given back with the last answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,12 @@ class Polls:
         return None if poll is None else poll.expires_at
 
     def _start(self, principal: Principal, descriptor: bytes, described: Described) -> _Poll:
+        if len(descriptor) > self._limits.descriptor_bytes_max:
+            raise BailiwickError(
+                Code.RESOURCE_EXHAUSTED,
+                f"The command has {len(descriptor)} bytes, too many to be polled. Use GetFlightInfo.",
+                retryable=False,
+            )
         self._make_room(principal)
         poll = _Poll(new_query_id(), bearer_of(principal), descriptor, described)
         self._polls[poll.query_id] = poll

@@ -33,6 +33,9 @@ from bailiwick.doors.flight_sql.commands import (
 from bailiwick.doors.flight_sql.wire import parse, unpack
 from bailiwick.errors import BailiwickError, Code
 
+LOOKUP_BYTES_MAX = 1 << 20
+"""Some tools send a whole statement as a pattern. The command comes back in the answer, and in its ticket."""
+
 _ACTIONS = {name.value: name for name in ActionName}
 _Definition = sql.CommandStatementIngest.TableDefinitionOptions
 _IF_MISSING = {
@@ -48,7 +51,8 @@ _IF_EXISTS = {
 
 def read_query(descriptor: bytes) -> Query:
     """The command of a FlightDescriptor."""
-    name, value = unpack(_command(parse(flight.FlightDescriptor, descriptor)))
+    command = _command(parse(flight.FlightDescriptor, descriptor))
+    name, value = unpack(command)
     match name:
         case "CommandStatementQuery":
             query = parse(sql.CommandStatementQuery, value)
@@ -56,6 +60,12 @@ def read_query(descriptor: bytes) -> Query:
             return StatementQuery(query.query)
         case "CommandPreparedStatementQuery":
             return PreparedQuery(parse(sql.CommandPreparedStatementQuery, value).prepared_statement_handle)
+    if len(command) > LOOKUP_BYTES_MAX:
+        raise BailiwickError(
+            Code.RESOURCE_EXHAUSTED,
+            f"The command has {len(command)} bytes; other than statements may have {LOOKUP_BYTES_MAX}.",
+            retryable=False,
+        )
     if (lookup := _read_lookup(name, value)) is not None:
         return lookup
     raise BailiwickError(Code.NOT_SUPPORTED, f"{_shown(name)} is not supported as a query.")

@@ -48,9 +48,10 @@ class SessionOptions:
 
     async def set(self, caller: Caller, body: bytes) -> bytes:
         """SetSessionOptions: each option that can be set is; a result with an error for each that cannot."""
-        wanted = dict(parse(flight.SetSessionOptionsRequest, body).session_options)
-        if len(wanted) > OPTIONS_MAX:
+        options = parse(flight.SetSessionOptionsRequest, body).session_options
+        if len(options) > OPTIONS_MAX:
             raise BailiwickError(Code.INVALID_ARGUMENTS, f"At most {OPTIONS_MAX} options can be set at once.")
+        wanted = dict(options)
         result = flight.SetSessionOptionsResult()
         settings = before = caller.settings
         for name in (*NAMES, *(name for name in wanted if name not in NAMES)):

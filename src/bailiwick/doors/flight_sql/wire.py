@@ -13,6 +13,7 @@ from bailiwick.errors import BailiwickError, Code
 
 TYPE_PREFIX = "type.googleapis.com/"
 SQL_PACKAGE = "arrow.flight.protocol.sql."
+TYPE_URL_CHARS_MAX = 1_000
 
 _DATA_HEADER = b"\x12"  # field 2, length-delimited
 _DATA_BODY = b"\xc2\x3e"  # field 1000, length-delimited
@@ -39,6 +40,10 @@ def parse(kind: type[M], data: bytes) -> M:
 def unpack(data: bytes) -> tuple[str, bytes]:
     """The short name and the value of a Flight SQL message inside an Any."""
     envelope = parse(AnyMessage, data)
+    if len(envelope.type_url) > TYPE_URL_CHARS_MAX:
+        raise BailiwickError(
+            Code.PARSE_ERROR, "The message is not a Flight SQL command: its type is too long."
+        )
     _, _, full_name = envelope.type_url.rpartition("/")
     if not full_name:
         raise BailiwickError(Code.PARSE_ERROR, "The message is not a Flight SQL command: it names no type.")
