@@ -110,7 +110,10 @@ class FakeSession(EngineSession):
         del lease
         self._engine.used.append((catalog, namespace))
 
-    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+    async def localise(
+        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
+    ) -> None:
+        del compressed  # The frames here are made beforehand.
         self._engine.locales.append((time_zone, double_quoted_identifiers))
 
     async def settle(self, timeout_s: float) -> bool:

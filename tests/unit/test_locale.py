@@ -23,8 +23,10 @@ class RecordedCalls:
             raise EngineLost("gone")
 
 
-async def localise(session: SparkConnectSession, time_zone: str, quoted: bool) -> None:
-    await session.localise(time_zone=time_zone, double_quoted_identifiers=quoted)
+async def localise(
+    session: SparkConnectSession, time_zone: str, quoted: bool, *, compressed: bool = False
+) -> None:
+    await session.localise(time_zone=time_zone, double_quoted_identifiers=quoted, compressed=compressed)
 
 
 async def test_spark_is_told_what_differs_and_nothing_twice() -> None:
@@ -39,9 +41,23 @@ async def test_spark_is_told_what_differs_and_nothing_twice() -> None:
         {
             "spark.sql.session.timeZone": "Europe/Berlin",
             "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+            "spark.sql.execution.arrow.compression.codec": "none",
         },
-        {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.doubleQuotedIdentifiers": "false"},
+        {
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+            "spark.sql.execution.arrow.compression.codec": "none",
+        },
     ]
+
+
+async def test_batches_are_compressed_for_those_who_read_that_and_for_nobody_after() -> None:
+    calls = RecordedCalls()
+    session = SparkConnectSession("handle", cast(SparkCalls, calls))
+    await localise(session, "UTC", False, compressed=True)
+    await localise(session, "UTC", False)
+    codecs = [told["spark.sql.execution.arrow.compression.codec"] for told in calls.configured]
+    assert codecs == ["zstd", "none"]
 
 
 async def test_what_was_not_confirmed_is_told_again() -> None:

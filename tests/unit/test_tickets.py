@@ -4,12 +4,14 @@ import pytest
 
 from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, OutcomeLimits, Outcomes
 from bailiwick.doors.flight_sql.prepared import DESCRIPTION_BELIEVED_S, Handles, PreparedStatement
-from bailiwick.doors.flight_sql.tickets import Errand, Outcome, Read, ServerFacts, Tickets
+from bailiwick.doors.flight_sql.tickets import Errand, LookedUp, Outcome, Read, Tickets
 from bailiwick.engines.description import Kind
+from bailiwick.engines.parameters import ParameterValue
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.ids import QueryId
+from bailiwick.queries.client_sessions import SessionSettings
 
 ANN = Principal("ann")
 BOB = Principal("bob")
@@ -35,8 +37,14 @@ def tickets(time: Time, key: bytes = b"k" * 32) -> Tickets:
         Read("SELECT 1", None, QueryId("q1")),
         Read("SELECT 1", b"", QueryId("q1")),
         Outcome(QueryId("q2")),
-        ServerFacts(()),
-        ServerFacts((0, 1, 8)),
+        Read(
+            "SELECT ?",
+            None,
+            QueryId("q1"),
+            (ParameterValue.of(7),),
+            SessionSettings("lake", ("a", "b"), "Europe/Berlin", True, 1.5),
+        ),
+        LookedUp(b"a packed command", "UTC"),
     ],
 )
 def test_a_ticket_gives_back_what_was_put_in(errand: Errand) -> None:

@@ -122,7 +122,7 @@ async def test_another_key_another_algorithm_and_none_are_refused(world: World) 
     assert await rejection(world.signed, forged) is FailureKind.SIGNED_TOKEN
     stronger = jwt.encode(world.claims(), KEY + KEY, algorithm="HS512", headers=HEADERS)
     assert not world.signed.recognises(stronger)
-    unsigned = jwt.encode(world.claims(), None, algorithm="none", headers=HEADERS)
+    unsigned = jwt.encode(world.claims(), "", algorithm="none", headers=HEADERS)
     assert not world.signed.recognises(unsigned)
     header, payload, _ = world.signed.issue(world.ann.principal).split(".")
     assert await rejection(world.signed, f"{header}.{payload}.") is FailureKind.SIGNED_TOKEN

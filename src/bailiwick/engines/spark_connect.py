@@ -34,7 +34,8 @@ INTERRUPT_EVERY_S: Final = 0.25
 _OTHER_CATALOG: Final = "spark_catalog"
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _DOUBLE_QUOTED_IDENTIFIERS: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
-_FIRST_LOCALE: Final = ("UTC", False)
+_BATCH_CODEC: Final = "spark.sql.execution.arrow.compression.codec"
+_FIRST_LOCALE: Final = ("UTC", False, False)
 """What the engine is started with (`launch.py`), and so what every session begins with."""
 _OPTIONS: Final = (
     # Spark's server bears a ping every five minutes; after a few more it hangs up on every session of the
@@ -95,7 +96,7 @@ class SparkConnectSession(EngineSession):
         self._running: set[Operation] = set()
         self._is_tainted = False
         self._current: tuple[str, tuple[str, ...]] | None = None
-        self._locale: tuple[str, bool] | None = _FIRST_LOCALE
+        self._locale: tuple[str, bool, bool] | None = _FIRST_LOCALE
 
     async def configure(self, conf: Mapping[str, str]) -> None:
         """Set these until they are set again. A catalog reads its own only when it is first used."""
@@ -151,15 +152,22 @@ class SparkConnectSession(EngineSession):
             await self._finish(plan, lease)
         self._current = (catalog, namespace)
 
-    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
-        if self._locale == (time_zone, double_quoted_identifiers):
+    async def localise(
+        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
+    ) -> None:
+        wanted = (time_zone, double_quoted_identifiers, compressed)
+        if self._locale == wanted:
             return
         # Until Spark has confirmed it nobody knows what holds.
         self._locale = None
         await self.configure(
-            {_TIME_ZONE: time_zone, _DOUBLE_QUOTED_IDENTIFIERS: str(double_quoted_identifiers).lower()}
+            {
+                _TIME_ZONE: time_zone,
+                _DOUBLE_QUOTED_IDENTIFIERS: str(double_quoted_identifiers).lower(),
+                _BATCH_CODEC: "zstd" if compressed else "none",
+            }
         )
-        self._locale = (time_zone, double_quoted_identifiers)
+        self._locale = wanted
 
     async def settle(self, timeout_s: float) -> bool:
         for operation in self._running:

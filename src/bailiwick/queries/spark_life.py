@@ -165,7 +165,9 @@ async def _set_up(lease: Lease, statement: Statement) -> None:
     """Let the session mean by names, times and quotes what the statement's author means."""
     await lease.session.use(statement.catalog, statement.namespace, lease=lease.id)
     await lease.session.localise(
-        time_zone=statement.time_zone, double_quoted_identifiers=statement.double_quoted_identifiers
+        time_zone=statement.time_zone,
+        double_quoted_identifiers=statement.double_quoted_identifiers,
+        compressed=statement.compressed,
     )
 
 

@@ -32,6 +32,8 @@ class Statement:
     """What times without a zone mean, and how times are written as text."""
     double_quoted_identifiers: bool = False
     """Whether `"…"` is a name, as in standard SQL, rather than a text, as in Spark's."""
+    compressed: bool = False
+    """Whether its batches may have zstd bodies. What they hold is the same."""
 
 
 @dataclass(frozen=True, slots=True)

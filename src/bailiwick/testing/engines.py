@@ -150,7 +150,10 @@ class ScriptedSession(EngineSession):
         self._check_alive()
         self.current = (catalog, namespace)
 
-    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+    async def localise(
+        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
+    ) -> None:
+        del compressed  # The frames here are made beforehand.
         self._check_alive()
         self.locale = (time_zone, double_quoted_identifiers)
 

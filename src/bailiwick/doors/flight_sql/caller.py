@@ -31,6 +31,8 @@ from bailiwick.queries.statement import Statement
 DOOR = "flight_sql"
 COOKIE = "arrow_flight_session_id"
 COOKIE_HEADER_CHARS_MAX = 8_192
+READERS_OF_COMPRESSED = ("ADBC Flight SQL Driver",)
+"""How the user agents of drivers begin that are known to read zstd bodies."""
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -41,6 +43,8 @@ class Caller:
     session: ClientSession
     greeting: Headers = field(default=(), repr=False)
     """Headers for the answer: a session that is offered, or a newer token of the one in use."""
+    reads_compressed: bool = False
+    """Whether it is a client that is known to read zstd bodies."""
 
     @property
     def settings(self) -> SessionSettings:
@@ -48,7 +52,12 @@ class Caller:
 
     def statement(self, sql: str, parameters: Row = ()) -> Statement:
         """`sql` as this caller means it now."""
-        return replace(self.settings.statement(sql, self.principal, DOOR), parameters=parameters)
+        return self.meant(sql, parameters, self.settings)
+
+    def meant(self, sql: str, parameters: Row, settings: SessionSettings) -> Statement:
+        """`sql` as this caller meant it when these were the session's settings."""
+        statement = settings.statement(sql, self.principal, DOOR)
+        return replace(statement, parameters=parameters, compressed=self.reads_compressed)
 
 
 class Greeting:
@@ -78,6 +87,10 @@ class Callers:
 
     async def caller(self, context: Context) -> Caller:
         """Whose credential this call shows, and their session. Send `greeting` with the first headers."""
+        caller = await self._recognised(context)
+        return replace(caller, reads_compressed=_reads_compressed(context))
+
+    async def _recognised(self, context: Context) -> Caller:
         scheme, credential = authorization(context)
         if scheme != "bearer":
             raise failed("Sign in first: this call needs a bearer token.")
@@ -153,6 +166,12 @@ def _cookie(context: Context) -> str | None:
     if len(set(found)) > 1:
         raise expired()
     return found[0] if found else None
+
+
+def _reads_compressed(context: Context) -> bool:
+    """By its own word on who it is: a driver that says nothing, or something else, gets plain batches."""
+    metadata = dict(context.invocation_metadata() or ())
+    return str(metadata.get("user-agent", "")).startswith(READERS_OF_COMPRESSED)
 
 
 def _place(peer: Peer) -> str:

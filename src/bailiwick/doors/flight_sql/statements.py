@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Protocol
 
 from bailiwick.doors.flight_sql.binding import BoundStatements, run_rows
-from bailiwick.doors.flight_sql.caller import DOOR, Caller
+from bailiwick.doors.flight_sql.caller import Caller
 from bailiwick.doors.flight_sql.commands import PreparedQuery, StatementQuery
 from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, Outcomes
 from bailiwick.doors.flight_sql.prepared import PreparedStatement
@@ -106,9 +106,7 @@ class Statements:
         """Run it and write its answer, message by message."""
         query_id = self._announced.take(read.query_id)
         await announce(query_id)
-        statement = replace(
-            read.settings.statement(read.sql, caller.principal, DOOR), parameters=read.parameters
-        )
+        statement = caller.meant(read.sql, read.parameters, read.settings)
         async with self._queries.run(statement, query_id=query_id, expected_schema=read.schema) as result:
             await self.write(result, write, announced=read.schema)
 
