@@ -2,89 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import pytest
+from pool_house import ANN, BOB, MovedClock, asking, held, pool_of, run, wait_until
 
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.engine import EngineLost
-from bailiwick.engines.sessions import Lease, SessionPool
-from bailiwick.engines.warmup import FIRST_STATEMENTS, USUAL_STATEMENTS, WARMUP_PRINCIPAL, Warmup
+from bailiwick.engines.sessions import SessionPool
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import QueryId, new_operation_id
+from bailiwick.ids import QueryId
 from bailiwick.testing.engines import Answer, ScriptedEngine
-
-ANN = Principal("ann", frozenset({"reader"}))
-BOB = Principal("bob", frozenset({"reader"}))
-COLD = Warmup(rounds=0)
-
-
-class MovedClock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-async def wait_until(condition: Callable[[], object], within_s: float = 5.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110  (nothing here tells us)
-            await asyncio.sleep(0)
-
-
-@asynccontextmanager
-async def pool_of(
-    engine: ScriptedEngine,
-    *,
-    slots: int = 2,
-    clock: MovedClock | None = None,
-    warmup: Warmup = COLD,
-    settings: dict[str, float] | None = None,
-) -> AsyncIterator[SessionPool]:
-    config = PoolConfig.model_validate({"sessions": slots, **(settings or {})})
-    pool = SessionPool(engine, config, cores=2, clock=clock or MovedClock(), warmup=warmup)
-    try:
-        await pool.start(timeout_s=5)
-        yield pool
-    finally:
-        await pool.stop()
-
-
-async def held(stack: AsyncExitStack, pool: SessionPool, principal: Principal = ANN) -> Lease:
-    return await stack.enter_async_context(pool.lease(principal))
-
-
-def asking(
-    pool: SessionPool, principal: Principal, order: list[str], name: str, go: asyncio.Event | None = None
-) -> asyncio.Task[None]:
-    async def ask() -> None:
-        async with pool.lease(principal, QueryId(name)):
-            order.append(name)
-            if go is not None:
-                await go.wait()
-
-    return asyncio.create_task(ask())
-
-
-async def run(lease: Lease, sql: str) -> None:
-    async for _ in lease.session.execute(sql, operation=new_operation_id(), lease=lease.id):
-        pass
-
-
-async def test_as_many_sessions_as_slots_are_warm_before_the_start_returns() -> None:
-    engine = ScriptedEngine()
-    async with pool_of(
-        engine, slots=3, warmup=Warmup(extra_statements=("SELECT * FROM t",), rounds=1)
-    ) as pool:
-        await wait_until(lambda: pool.idle_count == 3)
-        assert [one.sql for one in engine.executed if one.handle == "handle-0"] == [
-            *USUAL_STATEMENTS,
-            "SELECT * FROM t",
-        ]
-    assert engine.open_handles == set()
 
 
 async def test_a_session_is_lent_to_one_query_at_a_time() -> None:
@@ -123,55 +52,6 @@ async def test_the_holder_of_a_lease_can_be_asked_from_another_thread() -> None:
         thread.start()
         await asyncio.to_thread(thread.join)
     assert seen == [ANN]
-
-
-async def test_a_session_that_warms_up_has_a_lease_of_its_own_that_ends_before_it_is_lent() -> None:
-    gate = asyncio.Event()
-    engine = ScriptedEngine({"SELECT 1": Answer(hold=gate)})
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1))
-    starting = asyncio.create_task(pool.start(timeout_s=5))
-    await wait_until(lambda: engine.executed)
-    warming = engine.executed[0]
-    assert pool.holder(warming.handle, warming.lease) == WARMUP_PRINCIPAL
-    gate.set()
-    await starting
-    assert pool.holder(warming.handle, warming.lease) is None
-    await pool.stop()
-
-
-async def test_the_start_waits_for_the_first_statements_and_a_query_ends_the_others() -> None:
-    first, others = asyncio.Event(), asyncio.Event()
-    engine = ScriptedEngine(
-        {FIRST_STATEMENTS[0]: Answer(hold=first), USUAL_STATEMENTS[2]: Answer(hold=others)}
-    )
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1))
-    starting = asyncio.create_task(pool.start(timeout_s=5))
-    await wait_until(lambda: engine.executed)
-    assert not starting.done()
-    first.set()
-    await starting
-    assert pool.idle_count == 0
-    waiting = asyncio.create_task(held(stack := AsyncExitStack(), pool))
-    await wait_until(lambda: pool.queue_length == 1)
-    others.set()
-    await waiting
-    assert [one.sql for one in engine.executed] == list(USUAL_STATEMENTS[:3])
-    await stack.aclose()
-    await pool.stop()
-
-
-async def test_a_query_that_waits_gets_a_cold_session_rather_than_none() -> None:
-    gate = asyncio.Event()
-    engine = ScriptedEngine()
-    async with pool_of(engine, slots=1, warmup=Warmup(rounds=1)) as pool:
-        engine.answers["SELECT 1"] = Answer(hold=gate)
-        async with pool.lease(ANN) as lease:
-            lease.spoil("a test")
-        waiting = asyncio.create_task(held(stack := AsyncExitStack(), pool))
-        await wait_until(lambda: len(engine.sessions) == 2)
-        await waiting
-        assert "SELECT 1" not in [one.sql for one in engine.executed if one.handle == "handle-1"]
-        await stack.aclose()
 
 
 async def test_a_spoiled_session_is_closed_and_replaced() -> None:
