@@ -205,7 +205,7 @@ async def test_one_unknown_count_makes_the_sum_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failing", "told"), [(1, "Nothing ran before"), (3, "The 2 rows before it are committed")]
+    ("failing", "told"), [(1, "Nothing ran before"), (3, "What 2 rows before it changed is committed")]
 )
 async def test_the_first_failure_ends_it_and_says_what_is_committed(failing: int, told: str) -> None:
     ran = 0

@@ -219,9 +219,8 @@ def _decode(messages: list[bytes], count: int, limits: BindingLimits) -> tuple[R
 
 
 def _failed_at(number: int, count: int, error: BailiwickError) -> BailiwickError:
-    before = (
-        f"The {counted(number - 1, 'row')} before it are committed." if number > 1 else "Nothing ran before."
-    )
+    done = counted(number - 1, "row")
+    before = "Nothing ran before." if number == 1 else f"What {done} before it changed is committed."
     return BailiwickError(
         error.code,
         f"Row {number} of {count} failed, and none after it was run. {before} {error.message}",
