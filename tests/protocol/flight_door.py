@@ -137,6 +137,7 @@ async def serving(
     authenticator: Authenticator | None = None,
     tls: Tls | None = None,
     ingests: Ingests | None = None,
+    transport: GrpcLimits | None = None,
 ) -> AsyncIterator[Door]:
     """A door for `ann` and `bob`, or for whomever `authenticator` knows."""
     queries, clock = ScriptedQueries(scripts()), MovedClock()
@@ -157,7 +158,7 @@ async def serving(
         ("127.0.0.1", "::1"),
         0,
         [service],
-        GrpcLimits(receive_bytes_max=1 << 20),
+        transport or GrpcLimits(receive_bytes_max=1 << 20),
         services=[SERVICE],
         tls=tls,
     )

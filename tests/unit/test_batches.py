@@ -80,6 +80,13 @@ def test_an_empty_result_is_one_batch_of_no_rows() -> None:
     assert table_of(schema, iter([frame])).equals(WIDE.slice(0, 0))
 
 
+def test_an_empty_result_may_have_columns_that_pyarrow_cannot_make_empty() -> None:
+    number = pa.array([], pa.int8())
+    union = pa.UnionArray.from_dense(number, pa.array([], pa.int32()), [pa.array([], pa.string())])
+    schema, batches = frames_of_table(pa.table({"u": union}))
+    assert table_of(schema, batches).num_rows == 0
+
+
 def test_a_stream_may_end_without_an_end_mark() -> None:
     data = stream_of(WIDE)
     assert data.endswith(END)

@@ -146,14 +146,18 @@ def frames_of_table(table: pa.Table) -> tuple[bytes, Iterator[Frame]]:
 def _frames_of_batches(table: pa.Table) -> Iterator[Frame]:
     row_bytes = table.nbytes // max(table.num_rows, 1) + 1
     rows = max(1, min(LOCAL_BATCH_ROWS_MAX, LOCAL_BATCH_BYTES // row_bytes))
-    batches = table.to_batches(max_chunksize=rows) or [_empty_batch(table.schema)]
+    batches = table.to_batches(max_chunksize=rows) or [_empty_batch(table)]
     for batch in batches:
         # A batch without its schema is one message; pyarrow gives its memory as signed bytes.
         yield from frames(memoryview(batch.serialize()).cast("B"))
 
 
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], type=field.type) for field in schema], schema=schema)
+def _empty_batch(table: pa.Table) -> pa.RecordBatch:
+    """The table's own empty columns where it has them: pyarrow cannot make those of every type (unions)."""
+    columns = [
+        column.chunk(0) if column.num_chunks else pa.array([], type=column.type) for column in table.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def _without_dictionaries(table: pa.Table) -> pa.Table:
