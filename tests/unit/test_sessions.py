@@ -12,7 +12,7 @@ from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.sessions import SessionPool
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import QueryId
+from bailiwick.ids import QueryId, new_operation_id
 from bailiwick.testing.engines import Answer, ScriptedEngine
 
 
