@@ -13,7 +13,9 @@ from bailiwick.engines.write import ArrowRows
 from bailiwick.testing.asking import in_background, wait_until
 from bailiwick.testing.gateway import RunningGateway
 
-BATCH_ROWS = 100_000
+BATCH_ROWS = 20_000
+"""Four megabytes, as they are here: four batches make a chunk."""
+_PADDING = "x" * 200
 _CLIENT = """
 import sys, threading
 from adbc_driver_flightsql import dbapi
@@ -37,7 +39,7 @@ def batches(
         if number == count and then is not None:
             then.wait()
         ids = range(number * rows, (number + 1) * rows)
-        yield pa.record_batch([list(ids), [f"row {id_}" for id_ in ids]], schema=SCHEMA)
+        yield pa.record_batch([list(ids), [f"row {id_} {_PADDING}" for id_ in ids]], schema=SCHEMA)
     if not more and then is not None:
         then.wait()
 
@@ -59,7 +61,7 @@ def bring(
 
 @contextmanager
 def halfway(
-    gateway: RunningGateway, table: str, mode: str, *, staged: int = 8, more: int = 4
+    gateway: RunningGateway, table: str, mode: str, *, staged: int = 12, more: int = 4
 ) -> Iterator[tuple[Any, threading.Event]]:
     """An ingest that has begun to stage its rows, and goes on when the event is set: its future, and that."""
     go_on = threading.Event()
@@ -72,7 +74,7 @@ def halfway(
             go_on.set()
 
 
-def start_bringing(gateway: RunningGateway, schema: str, table: str, count: int = 8) -> "Popen[bytes]":
+def start_bringing(gateway: RunningGateway, schema: str, table: str, count: int = 12) -> "Popen[bytes]":
     """A client in a process of its own, that brings some batches and then waits for ever. To be killed."""
     arguments = [
         sys.executable,
