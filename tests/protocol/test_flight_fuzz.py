@@ -34,6 +34,7 @@ from bailiwick.queries.ingest_stream import Chunker, MessageReader
 SEED = 20_261_115
 AT_ONCE = 16
 WARM_UP = 300
+HEADERS = 600
 GROWTH_BYTES_MAX = 64 << 20
 UNARY = ("GetFlightInfo", "GetSchema", "PollFlightInfo")
 STREAMS_IN = ("Handshake", "DoPut", "DoExchange")
@@ -173,6 +174,41 @@ async def test_any_message_is_answered_with_a_result_or_an_error_of_ours_and_lea
     )
     with capsys.disabled():
         tell(answers, grown)
+
+
+async def test_any_credential_and_any_cookie_is_one_of_ours_or_refused(door: Door) -> None:
+    random, token = Random(SEED), door.token()
+    good = ("authorization", f"Bearer {token}")
+    call = door.channel.unary_unary(f"/{SERVICE}/GetSchema")
+    request = descriptor(sql.CommandStatementQuery(query="numbers"))
+    first = call(request, metadata=(good,))
+    await first
+    session = dict(await first.initial_metadata())["authorization"]
+    cookie = session.replace("Bearer ", "arrow_flight_session_id=")
+    answers: Counter[str] = Counter()
+    for _ in range(HEADERS):
+        headers = random.choice(
+            (
+                (("authorization", garbled(random, good[1])),),
+                (("authorization", garbled(random, session)),),
+                (("auth-token-bin", random.randbytes(random.randint(0, 60))),),
+                (good, ("cookie", garbled(random, cookie))),
+            )
+        )
+        try:
+            await call(request, metadata=headers)
+            answers["result"] += 1
+        except grpc.aio.AioRpcError as error:
+            answers[our_code(error, Sent("GetSchema", (request,), str(headers)))] += 1
+    # A cookie whose name is damaged is somebody else's cookie.
+    assert set(answers) == {"result", "AUTHENTICATION_FAILED", "SESSION_EXPIRED"}
+    assert answers["result"] < HEADERS / 4
+
+
+def garbled(random: Random, text: str) -> str:
+    at = random.randrange(len(text))
+    odd = "".join(chr(random.randint(32, 126)) for _ in range(random.randint(0, 3)))
+    return text[:at] + odd + text[at + random.randint(1, 3) :]
 
 
 def tell(answers: Counter[tuple[str, str]], grown: int) -> None:

@@ -52,6 +52,7 @@ def test_what_is_read(sql: str, statement: SessionStatement) -> None:
         "USE /* a",
         "USE " + ".".join("a" * 1) + ".a" * 500,
         "'USE a'",
+        "/**/" * 20_000 + "USE a",
     ],
 )
 def test_what_is_left_to_spark(sql: str) -> None:
