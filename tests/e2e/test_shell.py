@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bailiwick.testing.asking import running_queries, wait_until
+from bailiwick.testing.asking import rows, running_queries, wait_until
 from bailiwick.testing.gateway import RunningGateway, clean_environment, command
 from bailiwick.testing.terminal import Terminal, at_terminal
 
@@ -82,6 +82,24 @@ def test_statements_and_browsing(shell: Terminal) -> None:
     shell.expect(PROMPT)
     shell.press_ctrl_d()
     assert shell.wait() == 0
+
+
+@pytest.mark.usefixtures("lake")
+def test_use_holds_for_the_session_and_the_session_ends_with_the_shell(
+    shell: Terminal, gateway: RunningGateway
+) -> None:
+    def sessions() -> int:
+        listed = rows(gateway, "SELECT client FROM system.runtime.sessions WHERE schema = 'shop'")
+        return len(listed)
+
+    shell.enter("USE shop;")
+    shell.expect("^done")
+    shell.enter("SELECT count(*) AS n FROM orders;")
+    shell.expect(r"2\s+1 row \(")
+    assert sessions() == 1
+    shell.enter("\\q")
+    assert shell.wait() == 0
+    assert sessions() == 0
 
 
 def test_a_failed_query_is_told_with_its_code_and_id(shell: Terminal) -> None:

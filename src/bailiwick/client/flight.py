@@ -8,7 +8,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from bailiwick.client.statuses import QUERY_ID_HEADER, from_grpc
 
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _LOGIN_TIMEOUT_S = 30.0
+_FAREWELL_TIMEOUT_S = 2.0
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -87,7 +88,10 @@ class FlightClient:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        await self._channel.close()
+        try:
+            await self._close_session()
+        finally:
+            await self._channel.close()
 
     async def _open_channel(self) -> Any:
         target = str(self._address)
@@ -95,6 +99,16 @@ class FlightClient:
             return grpc.aio.insecure_channel(target, options=_OPTIONS)
         security = await asyncio.to_thread(secure, self._encryption, self._address)
         return grpc.aio.secure_channel(target, security.credentials, options=(*_OPTIONS, *security.options))
+
+    async def _close_session(self) -> None:
+        """Tell the gateway that we go. One that does not hear it forgets us after a while."""
+        action = flight.Action(type="CloseSession", body=flight.CloseSessionRequest().SerializeToString())
+        call = self._channel.unary_stream(_SERVICE + "DoAction")(
+            action.SerializeToString(), metadata=self._metadata, timeout=_FAREWELL_TIMEOUT_S
+        )
+        with suppress(grpc.aio.AioRpcError):
+            async for _ in call:
+                pass
 
     async def login(self) -> None:
         """Trade the password for a token, or take the token as it is. Unreachable if nobody answers."""
