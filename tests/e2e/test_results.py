@@ -3,13 +3,17 @@
 import urllib.request
 from typing import Any
 
+import grpc
 import pyarrow as pa
 import pytest
 from adbc_driver_manager.dbapi import Error as AdbcError
 from pyarrow import flight
 
+from bailiwick._generated.Flight_pb2 import FlightData
+from bailiwick.queries.ingest_stream import encapsulated
 from bailiwick.testing.asking import rows, value
 from bailiwick.testing.gateway import RunningGateway
+from bailiwick.testing.raw_flight import OPTIONS, RawFlight
 
 pytestmark = pytest.mark.spark
 
@@ -48,6 +52,28 @@ def test_the_announced_schema_is_the_streamed_one_for_every_type(gateway: Runnin
     announced, table = fetch(gateway, f"SELECT {EVERY_TYPE[name]} AS `{name}`, 'beside' AS other")
     assert announced == table.schema
     assert table.num_rows == 1
+
+
+def raw_answer(gateway: RunningGateway, agent: str, text: str) -> tuple[int, pa.Table]:
+    """The bytes that DoGet streams to a client that calls itself so, and what they hold."""
+    token = rows(gateway, "CREATE TOKEN FOR admin TTL '1h'")[0][1]
+    options = (*OPTIONS, ("grpc.primary_user_agent", agent))
+    with grpc.insecure_channel(gateway.grpc_address, options=options) as channel:
+        client = RawFlight(channel, (("authorization", f"Bearer {token}"),))
+        messages = client.call("DoGet", client.ticket(text))
+    sent = [FlightData.FromString(message) for message in messages]
+    stream = b"".join(encapsulated(each.data_header, each.data_body) for each in sent)
+    return len(stream), pa.ipc.open_stream(stream).read_all()
+
+
+def test_drivers_that_read_compressed_batches_get_them_and_others_do_not(gateway: RunningGateway) -> None:
+    text = "SELECT id, concat('customer ', id % 100) AS name FROM range(50000)"
+    plain_bytes, plain = raw_answer(gateway, "a client nobody knows", text)
+    packed_bytes, packed = raw_answer(gateway, "ADBC Flight SQL Driver 1.13.0", text)
+    again_bytes, _ = raw_answer(gateway, "a client nobody knows", text)
+    assert packed.sort_by("id").equals(plain.sort_by("id"))
+    assert packed_bytes < plain_bytes / 3
+    assert again_bytes == plain_bytes
 
 
 @pytest.mark.parametrize("name", EVERY_TYPE)
