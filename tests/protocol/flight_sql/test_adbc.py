@@ -33,7 +33,9 @@ def cursor(connection: Any) -> Iterator[Any]:
         yield opened
 
 
-@pytest.mark.proves("CreatePreparedStatement", "CommandPreparedStatementQuery", "TicketStatementQuery")
+@pytest.mark.proves(
+    "CreatePreparedStatement", "CommandPreparedStatementQuery", "TicketStatementQuery", "DoAction"
+)
 def test_rows_come_as_python_values(cursor: Any, orders: str) -> None:
     cursor.execute(f"SELECT * FROM {orders} ORDER BY id")
     assert [column[0] for column in cursor.description] == ["id", "name", "price", "day"]
@@ -236,7 +238,7 @@ def test_partitions_are_read_by_another_connection_of_the_same_user(
     assert found == [(1,), (2,), (3,)]
 
 
-@pytest.mark.proves("PollFlightInfo")
+@pytest.mark.proves("PollFlightInfo", "GetFlightInfo")
 def test_a_query_can_be_run_step_by_step_with_progress(gateway: RunningGateway) -> None:
     with gateway.connect() as connection, connection.cursor() as cursor:
         cursor.adbc_statement.set_options(**{"adbc.statement.exec.incremental": "true"})
