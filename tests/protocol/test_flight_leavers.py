@@ -5,8 +5,6 @@ They cancel their call, close their channel, or their connection breaks without 
 
 import asyncio
 import gc
-import socket
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ import grpc.aio
 import psutil
 import pyarrow as pa
 import pytest
+from cut_line import Line, reset
 from flight_door import NUMBERS, PASSWORD, Door, become, descriptor, packed, serving
 from flight_mutations import arrow_data
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -36,8 +35,6 @@ from bailiwick.testing.scripted_queries import Script
 LIMITS = FlightSqlLimits(polls=PollLimits(answer_s=0.05, abandoned_s=0.3, keep_s=0.3))
 PAIR = pa.table({"a": pa.array([7], pa.int64()), "b": ["x"]})
 WIDE = pa.table({"x": pa.array(["y" * 1_000] * 64_000)})
-RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: on, for no time. Closing then resets."""
 WAYS = ("cancel", "close", "reset")
 
 
@@ -62,48 +59,6 @@ class WaitingIngests(Ingests):
             return count
         finally:
             self.ended += 1
-
-
-class Line:
-    """A TCP connection's way to the door, which can be cut."""
-
-    def __init__(self, port: int) -> None:
-        self._door_port = port
-        self._writers: list[asyncio.StreamWriter] = []
-        self.port = 0
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator["Line"]:
-        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
-            yield self
-        finally:
-            server.close()
-            self.cut()
-            await server.wait_closed()
-
-    def cut(self) -> None:
-        for writer in self._writers:
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            writer.transport.abort()
-        self._writers.clear()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._door_port)
-        self._writers += (writer, far_writer)
-        await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.close()
 
 
 @dataclass(slots=True)
@@ -395,7 +350,6 @@ async def test_connections_that_break_before_they_make_sense_leave_nothing(door:
     for _ in range(20):
         _, writer = await asyncio.open_connection("127.0.0.1", door.port)
         writer.write(said)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        writer.transport.abort()
+        reset(writer)
     await become("no more files", lambda: process.num_fds() <= files)
     assert len(await door.stream("ListActions", b"")) > 0
