@@ -190,7 +190,7 @@ async def change_running(client: Client) -> None:
 async def poll_running(client: Client) -> None:
     await client.all("PollFlightInfo", descriptor(sql.CommandStatementQuery(query="slow")))
     client.begin("PollFlightInfo", descriptor(sql.CommandStatementQuery(query="slow")))
-    await client.running()
+    await become("both running", lambda: len(client.door.queries.runs) == 2)
 
 
 @step(DONE)
@@ -230,6 +230,13 @@ async def update_without_its_rows(client: Client) -> None:
     handle = await client.prepare("held parametrised")
     command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
     await client.send("DoPut", data(command, PAIR)[0])
+
+
+@step(UNDER_WAY)
+async def update_with_half_of_its_rows(client: Client) -> None:
+    handle = await client.prepare("held parametrised")
+    command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    await client.send("DoPut", *data(command, PAIR))
 
 
 @step(UNDER_WAY)
@@ -312,6 +319,7 @@ async def test_whoever_leaves_takes_everything_along(
     files = process.num_fds()
     async with connected(door, ingests) as (client, line):
         await act(client)
+        begun = len(door.queries.runs)
         runs = [run for run in door.queries.runs if not run.ended.is_set()]
         match way:
             case "cancel":
@@ -326,6 +334,7 @@ async def test_whoever_leaves_takes_everything_along(
         assert ingests.written == 0
         client.calls.clear()
     await become("no more tasks", lambda: len(asyncio.all_tasks()) <= tasks)
+    assert len(door.queries.runs) == begun
     gc.collect()
     await become("no more files", lambda: process.num_fds() <= files)
     assert len(await door.stream("ListActions", b"")) > 0
