@@ -226,6 +226,13 @@ async def test_spark_tells_which_types_it_wants(asked: Asked, sql: str, types: l
     assert await asked.types(sql) == types
 
 
+async def test_a_number_of_rows_may_be_bound_as_any_integer(asked: Asked) -> None:
+    sql = "SELECT id FROM range(10) ORDER BY id LIMIT ? OFFSET ?"
+    assert (await asked.run(sql, *row(2, 3))).column(0).to_pylist() == [3, 4]
+    with pytest.raises(BailiwickError, match="must be integer type"):
+        await asked.describe(sql, *row(2**40, 0))
+
+
 async def test_what_decides_the_columns_has_no_schema_before_it_is_bound(asked: Asked) -> None:
     assert (await asked.describe("SELECT ? AS x")).schema is None
     assert (await asked.describe("SELECT id + ? FROM t")).schema is None

@@ -127,7 +127,7 @@ final class Analysed {
 
   private static LogicalPlan boundInside(LogicalPlan node, Parsed parsed) {
     if (Kinds.COUNT_FIRST.contains(node.getClass())) {
-      return (LogicalPlan) node.mapExpressions(count -> count instanceof Placeholder ? ONE : count);
+      return (LogicalPlan) node.mapExpressions(count -> asCount(count, parsed));
     }
     if (!(node instanceof UnresolvedWith with)) {
       return node;
@@ -138,6 +138,16 @@ final class Analysed {
       ctes.add(new Tuple3<>(cte._1(), (SubqueryAlias) bound(cte._2(), parsed), cte._3()));
     }
     return with.copy(with.child(), Describe.seq(ctes), with.allowRecursion());
+  }
+
+  /** Drivers bind any number as the widest kind of integer, and Spark takes only an INT here. */
+  private static Expression asCount(Expression count, Parsed parsed) {
+    if (count instanceof Placeholder) {
+      return ONE;
+    }
+    return count instanceof Literal literal && literal.value() instanceof Long number
+        && number == number.intValue() && parsed.values.containsValue(count)
+        ? Literal.create(number.intValue(), DataTypes.IntegerType) : count;
   }
 
   /** Replaces the nodes of one class, keeps the others. */
