@@ -50,6 +50,10 @@ def test_an_identifier_of_half_a_megabyte_is_a_user_error_of_bounded_length(gate
     assert len(message) < 20_000
 
 
+def test_the_account_of_the_engine_is_not_told(gateway: RunningGateway) -> None:
+    assert rows(gateway, "SELECT current_user(), session_user()") == [("bailiwick", "bailiwick")]
+
+
 def test_nothing_of_the_machine_is_told(gateway: RunningGateway) -> None:
     for sql in MISTAKES:
         message = failure(gateway, sql)

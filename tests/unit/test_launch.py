@@ -36,7 +36,12 @@ def test_the_engine_gets_the_environment_it_needs_and_nothing_else() -> None:
     environment = launch.engine_environment(
         {"PATH": "/bin", "BAILIWICK_PASSWORD": "x", "SPARK_HOME": "/y"}, JARS
     )
-    assert environment == {"PATH": "/bin", "SPARK_HOME": "/p/pyspark", "SPARK_LOCAL_IP": "127.0.0.1"}
+    assert environment == {
+        "PATH": "/bin",
+        "SPARK_HOME": "/p/pyspark",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_USER": "bailiwick",
+    }
 
 
 def test_an_engine_listens_on_loopback_only_and_asks_for_its_token() -> None:

@@ -246,7 +246,13 @@ def class_path(jars: Jars) -> str:
 
 def engine_environment(environment: Mapping[str, str], jars: Jars) -> dict[str, str]:
     kept = {name: environment[name] for name in _ENVIRONMENT_KEPT if name in environment}
-    return {**kept, "SPARK_HOME": str(jars.pyspark.parent), "SPARK_LOCAL_IP": _LOOPBACK}
+    return {
+        **kept,
+        "SPARK_HOME": str(jars.pyspark.parent),
+        "SPARK_LOCAL_IP": _LOOPBACK,
+        # What `current_user()` answers: never the account that the machine runs it under.
+        "SPARK_USER": "bailiwick",
+    }
 
 
 def heap_bytes(config: EngineConfig, memory_bytes: int) -> int:
