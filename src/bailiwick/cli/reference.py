@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from bailiwick.cli.compatibility import compatibility_page
 from bailiwick.config import ENVIRONMENT_PREFIX, Config, sections
 from bailiwick.errors import MEANINGS, Audience, Code, Trino
 
@@ -111,7 +112,11 @@ memory = "4g"
 """
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {"errors.md": errors_page, "settings.md": settings_page}
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "compatibility.md": compatibility_page,
+    "errors.md": errors_page,
+    "settings.md": settings_page,
+}
 
 
 def main(arguments: list[str] | None = None, *, directory: Path = DIRECTORY) -> int:
