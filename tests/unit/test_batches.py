@@ -3,6 +3,7 @@
 import random
 import struct
 from collections.abc import Iterator
+from hashlib import sha256
 
 import pyarrow as pa
 import pytest
@@ -171,3 +172,29 @@ def _read_all(data: bytes) -> None:
             assert frame.rows >= 0
     except MalformedStreamError:
         return  # Refused: that is what is promised.
+
+
+def compressed(table: pa.Table, codec: str) -> list[Frame]:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return [frame for frame in frames(sink.getvalue().to_pybytes()) if frame.kind is FrameKind.BATCH]
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_compressed_batch_counts_as_what_it_holds(codec: str) -> None:
+    hashes = [sha256(n.to_bytes(4)).digest() for n in range(10_000)]
+    table = pa.table({"same": ["x" * 100] * 10_000, "hash": hashes})
+    packed, plain = compressed(table, codec), list(frames_of_table(table)[1])
+    assert all(frame.is_compressed for frame in packed)
+    assert sum(frame.size_bytes for frame in packed) < table.nbytes / 2
+    assert sum(frame.content_bytes for frame in packed) == pytest.approx(
+        sum(frame.content_bytes for frame in plain), rel=0.01
+    )
+
+
+def test_a_compressed_buffer_that_lies_outside_its_body_is_refused() -> None:
+    (frame,) = compressed(pa.table({"a": ["x" * 100] * 1000}), "zstd")
+    with pytest.raises(MalformedStreamError):
+        _ = Frame(frame.kind, frame.header, frame.body[:4]).content_bytes

@@ -272,7 +272,7 @@ def _accept_schema(running: Running, schema: bytes, limits: LimitsConfig) -> Non
 
 def _count(running: Running, frame: Frame, side: SparkSide) -> None:
     limits = side.limits
-    rows, size_bytes = frame.rows, frame.size_bytes
+    rows, size_bytes = frame.rows, frame.content_bytes
     running.rows += rows
     running.bytes += size_bytes
     if size_bytes > side.message_bytes_max:

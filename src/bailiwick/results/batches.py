@@ -27,12 +27,15 @@ _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
 _I64 = struct.Struct("<q")
+_BUFFER = struct.Struct("<qq")
+_STORED_AS_IT_IS = -1
 
 # Slots of the flatbuffer tables in Arrow's Message.fbs.
 _MESSAGE_HEADER_TYPE = 1
 _MESSAGE_HEADER = 2
 _MESSAGE_BODY_LENGTH = 3
 _RECORD_BATCH_LENGTH = 0
+_RECORD_BATCH_BUFFERS = 2
 _RECORD_BATCH_COMPRESSION = 3
 _DICTIONARY_DATA = 1
 
@@ -89,6 +92,15 @@ class Frame:
         if self.kind is FrameKind.DICTIONARY:
             table = _table_at(self.header, _follow(self.header, table, _DICTIONARY_DATA))
         return _field(self.header, table, _RECORD_BATCH_COMPRESSION, _U32.size) != 0
+
+    @property
+    def content_bytes(self) -> int:
+        """What the message holds once it is decompressed, by its own word: the room that a reader needs."""
+        if not self.is_compressed:
+            return self.size_bytes
+        table = _table_at(self.header, _follow(self.header, _root(self.header), _MESSAGE_HEADER))
+        buffers = _buffers(self.header, table)
+        return len(self.header) + sum(_decompressed_bytes(self.body, *buffer) for buffer in buffers)
 
     def encapsulated(self) -> bytes:
         """The message as IPC writes it: continuation mark, length, head, body."""
@@ -220,6 +232,32 @@ def _i64_field(header: bytes | memoryview, table: int, slot: int) -> int:
     position = _field(header, table, slot, _I64.size)
     value: int = _I64.unpack_from(header, position)[0] if position else 0
     return value
+
+
+def _buffers(header: bytes | memoryview, table: int) -> Iterator[tuple[int, int]]:
+    """Offset and length of each buffer of a record batch."""
+    vector = _follow(header, table, _RECORD_BATCH_BUFFERS)
+    begin = vector + _U32.size
+    if begin > len(header):
+        raise MalformedStreamError(f"a vector at byte {vector} of {len(header)}")
+    end = begin + _BUFFER.size * _U32.unpack_from(header, vector)[0]
+    if end > len(header):
+        raise MalformedStreamError(f"a vector that ends at byte {end} of {len(header)}")
+    return _BUFFER.iter_unpack(header[begin:end])
+
+
+def _decompressed_bytes(body: bytes | memoryview, offset: int, length: int) -> int:
+    """A compressed buffer begins with its size; one that would not shrink says so and is stored as it is."""
+    if length == 0:
+        return 0
+    if length < _I64.size or offset < 0 or offset + length > len(body):
+        raise MalformedStreamError(f"a buffer of {length} bytes at byte {offset} of {len(body)}")
+    size: int = _I64.unpack_from(body, offset)[0]
+    if size == _STORED_AS_IT_IS:
+        return length - _I64.size
+    if size < 0:
+        raise MalformedStreamError(f"a buffer of {size} bytes")
+    return size
 
 
 def _follow(header: bytes | memoryview, table: int, slot: int) -> int:

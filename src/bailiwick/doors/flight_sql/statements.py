@@ -171,10 +171,11 @@ class Statements:
         return True
 
     def _message(self, frame: Frame) -> bytes:
-        if frame.size_bytes > self._message_bytes_max:
+        content_bytes = frame.content_bytes
+        if content_bytes > self._message_bytes_max:
             raise BailiwickError(
                 Code.RESOURCE_EXHAUSTED,
-                f"A part of the result has {frame.size_bytes} bytes; one message may have at most "
+                f"A part of the result has {content_bytes} bytes; one message may have at most "
                 f"{self._message_bytes_max}. Select fewer columns, or shorter values.",
                 retryable=False,
             )
