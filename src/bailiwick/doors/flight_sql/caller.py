@@ -20,6 +20,7 @@ from bailiwick.doors.flight_sql.authentication import (
     password_of,
     peer_of,
 )
+from bailiwick.doors.flight_sql.drivers import PLAIN, Driver, driver_of
 from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens
 from bailiwick.engines.parameters import Row
 from bailiwick.identity.authenticator import Authenticator, Peer
@@ -31,8 +32,6 @@ from bailiwick.queries.statement import Statement
 DOOR = "flight_sql"
 COOKIE = "arrow_flight_session_id"
 COOKIE_HEADER_CHARS_MAX = 8_192
-READERS_OF_COMPRESSED = ("ADBC Flight SQL Driver",)
-"""How the user agents of drivers begin that are known to read zstd bodies."""
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -43,8 +42,7 @@ class Caller:
     session: ClientSession
     greeting: Headers = field(default=(), repr=False)
     """Headers for the answer: a session that is offered, or a newer token of the one in use."""
-    reads_compressed: bool = False
-    """Whether it is a client that is known to read zstd bodies."""
+    driver: Driver = PLAIN
 
     @property
     def settings(self) -> SessionSettings:
@@ -57,7 +55,7 @@ class Caller:
     def meant(self, sql: str, parameters: Row, settings: SessionSettings) -> Statement:
         """`sql` as this caller meant it when these were the session's settings."""
         statement = settings.statement(sql, self.principal, DOOR)
-        return replace(statement, parameters=parameters, compressed=self.reads_compressed)
+        return replace(statement, parameters=parameters, compressed=self.driver.reads_compressed)
 
 
 class Greeting:
@@ -88,7 +86,7 @@ class Callers:
     async def caller(self, context: Context) -> Caller:
         """Whose credential this call shows, and their session. Send `greeting` with the first headers."""
         caller = await self._recognised(context)
-        return replace(caller, reads_compressed=_reads_compressed(context))
+        return replace(caller, driver=_driver(context))
 
     async def _recognised(self, context: Context) -> Caller:
         scheme, credential = authorization(context)
@@ -168,10 +166,9 @@ def _cookie(context: Context) -> str | None:
     return found[0] if found else None
 
 
-def _reads_compressed(context: Context) -> bool:
-    """By its own word on who it is: a driver that says nothing, or something else, gets plain batches."""
+def _driver(context: Context) -> Driver:
     metadata = dict(context.invocation_metadata() or ())
-    return str(metadata.get("user-agent", "")).startswith(READERS_OF_COMPRESSED)
+    return driver_of(str(metadata.get("user-agent", "")))
 
 
 def _place(peer: Peer) -> str:

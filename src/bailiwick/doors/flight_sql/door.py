@@ -171,18 +171,19 @@ class FlightSqlDoor:
         match command:
             case StatementUpdate(text):
                 await read_rows(first_message, rest, 0, self._bindings)
-                return _count(await self._statements.update(caller, text, ((),), announce))
+                return _count(caller, await self._statements.update(caller, text, ((),), announce))
             case PreparedUpdate(handle):
                 statement, rows = await self._bound.rows(principal, handle, first_message, rest)
-                return _count(await self._statements.update(caller, statement.sql, rows, announce))
+                return _count(caller, await self._statements.update(caller, statement.sql, rows, announce))
             case PreparedBind(handle):
                 bound = await self._bound.bind(principal, handle, first_message, rest)
                 return _put_result(sql.DoPutPreparedStatementResult(prepared_statement_handle=bound))
             case Ingest():
                 settings = caller.settings
-                return _count(
-                    await self._ingest.put(principal, settings, command, first_message, rest, announce)
+                rows_brought = await self._ingest.put(
+                    principal, settings, command, first_message, rest, announce
                 )
+                return _count(caller, rows_brought)
             case _:
                 assert_never(command)
 
@@ -215,7 +216,9 @@ class FlightSqlDoor:
         return sql.ActionCreatePreparedStatementResult(
             prepared_statement_handle=self._handles.issue(caller.principal, statement),
             dataset_schema=prepared.schema or b"",
-            parameter_schema=parameter_schema(prepared.parameters),
+            parameter_schema=parameter_schema(
+                prepared.parameters, timestamp_unit=caller.driver.timestamp_unit
+            ),
             is_update=_is_update(prepared),
         )
 
@@ -269,7 +272,9 @@ def _is_update(prepared: Prepared) -> bool | None:
     return None if prepared.schema is None else len(read_schema(prepared.schema)) == 0
 
 
-def _count(rows: int) -> bytes:
+def _count(caller: Caller, rows: int) -> bytes:
+    if rows == UNKNOWN_ROWS:
+        rows = caller.driver.unknown_rows
     return _put_result(sql.DoPutUpdateResult(record_count=rows))
 
 

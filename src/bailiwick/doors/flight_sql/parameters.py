@@ -25,13 +25,14 @@ _TYPES: dict[str, pa.DataType] = {
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
-def parameter_schema(parameters: Sequence[Parameter]) -> bytes:
+def parameter_schema(parameters: Sequence[Parameter], *, timestamp_unit: str = "us") -> bytes:
     """An encapsulated IPC schema message with one field a parameter; empty where there are none."""
     if not parameters:
         return b""
     ordered = sorted(parameters, key=lambda parameter: parameter.position)
     fields = [
-        pa.field(f"parameter_{number}", arrow_type(each.type)) for number, each in enumerate(ordered, 1)
+        pa.field(f"parameter_{number}", _in_unit(arrow_type(each.type), timestamp_unit))
+        for number, each in enumerate(ordered, 1)
     ]
     return schema_message(pa.schema(fields))
 
@@ -43,3 +44,7 @@ def arrow_type(spark_type: str | None) -> pa.DataType:
     if decimal := _DECIMAL.fullmatch(spark_type):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     return _TYPES.get(spark_type, pa.string())
+
+
+def _in_unit(type_: pa.DataType, timestamp_unit: str) -> pa.DataType:
+    return pa.timestamp(timestamp_unit, tz=type_.tz) if pa.types.is_timestamp(type_) else type_
