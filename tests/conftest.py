@@ -13,7 +13,9 @@ from bailiwick.testing.gateway import RunningGateway, running_gateway
 
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
-    with running_gateway(tmp_path_factory.mktemp("gateway") / "data") as running:
+    # That wrong credentials wait is tested in tests/unit/test_throttle.py; here it would only add up.
+    settings = {"BAILIWICK__IDENTITY__FAILURE_DELAY_S": "0"}
+    with running_gateway(tmp_path_factory.mktemp("gateway") / "data", settings=settings) as running:
         yield running
 
 

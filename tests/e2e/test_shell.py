@@ -33,12 +33,12 @@ def shell(gateway: RunningGateway, tmp_path: Path) -> Iterator[Terminal]:
 def lake(gateway: RunningGateway, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Made by statements through a pipe."""
     statements = """
-        CREATE NAMESPACE IF NOT EXISTS shop;
-        CREATE NAMESPACE IF NOT EXISTS shop.eu; -- inside; of the other
-        CREATE TABLE IF NOT EXISTS shop.orders (id BIGINT COMMENT 'counts; up', region STRING) USING iceberg;
-        CREATE TABLE IF NOT EXISTS shop.`odd; name` (x INT) USING iceberg;
-        CREATE TABLE IF NOT EXISTS shop.eu.orders (id BIGINT) USING iceberg;
-        INSERT INTO shop.orders VALUES (1, 'a;b'), (2, 'it\\'s');
+        CREATE NAMESPACE IF NOT EXISTS kiosk;
+        CREATE NAMESPACE IF NOT EXISTS kiosk.eu; -- inside; of the other
+        CREATE TABLE IF NOT EXISTS kiosk.orders (id BIGINT COMMENT 'counts; up', region STRING) USING iceberg;
+        CREATE TABLE IF NOT EXISTS kiosk.`odd; name` (x INT) USING iceberg;
+        CREATE TABLE IF NOT EXISTS kiosk.eu.orders (id BIGINT) USING iceberg;
+        INSERT INTO kiosk.orders VALUES (1, 'a;b'), (2, 'it\\'s');
     """
     done = subprocess.run(
         [command(), "query", "--user", "admin"],
@@ -56,28 +56,28 @@ def lake(gateway: RunningGateway, tmp_path_factory: pytest.TempPathFactory) -> N
 def test_statements_and_browsing(shell: Terminal) -> None:
     shell.enter("SELECT region,")
     shell.enter("       id -- no; end")
-    shell.enter("FROM shop.orders ORDER BY id;")
+    shell.enter("FROM kiosk.orders ORDER BY id;")
     shown = shell.expect(r"2 rows \(\d+\.\d\d s\)")
     assert "a;b" in shown
     assert "it's" in shown
     shell.enter("\\l")
     assert "lake" in shell.expect(r"2 rows\n")
-    shell.enter("\\dn sh*")
-    assert "shop.eu" in shell.expect(r"2 rows\n")
-    shell.enter("\\dt shop.*")
+    shell.enter("\\dn kio*")
+    assert "kiosk.eu" in shell.expect(r"2 rows\n")
+    shell.enter("\\dt kiosk.*")
     listed = shell.expect(r"3 rows\n")
     assert "odd; name" in listed
-    assert "shop.eu" in listed
-    shell.enter("\\d shop.orders")
+    assert "kiosk.eu" in listed
+    shell.enter("\\d kiosk.orders")
     shell.expect(r"id +bigint +counts; up")
     shell.expect(r"region +string")
-    shell.enter("\\d shop.`odd; name`")
+    shell.enter("\\d kiosk.`odd; name`")
     shell.expect(r"x +int")
     shell.enter("\\dt system.runtime.q*")
     shell.expect(r"system.runtime +queries +table")
     shell.enter("\\d system.runtime.queries")
     shell.expect(r"query_id +\w+")
-    shell.enter("\\d shop.nothing")
+    shell.enter("\\d kiosk.nothing")
     shell.expect("TABLE_NOT_FOUND: ")
     shell.expect(PROMPT)
     shell.press_ctrl_d()
@@ -89,10 +89,10 @@ def test_use_holds_for_the_session_and_the_session_ends_with_the_shell(
     shell: Terminal, gateway: RunningGateway
 ) -> None:
     def sessions() -> int:
-        listed = rows(gateway, "SELECT client FROM system.runtime.sessions WHERE schema = 'shop'")
+        listed = rows(gateway, "SELECT client FROM system.runtime.sessions WHERE schema = 'kiosk'")
         return len(listed)
 
-    shell.enter("USE shop;")
+    shell.enter("USE kiosk;")
     shell.expect("^done")
     shell.enter("SELECT count(*) AS n FROM orders;")
     shell.expect(r"2\s+1 row \(")
