@@ -3,8 +3,12 @@
 from dataclasses import dataclass, field
 
 ADMIN = "admin"
+OPERATOR = "operator"
+AUDITOR = "auditor"
 WRITER = "writer"
 READER = "reader"
+
+BUILT_IN_ROLES = frozenset({ADMIN, OPERATOR, AUDITOR, WRITER, READER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +17,10 @@ class Principal:
 
     name: str
     roles: frozenset[str] = field(default_factory=frozenset)
+    """All of them: those given to the user, and those that come with these."""
     tenant: str = "default"
+    actor: str | None = None
+    """Who signed in, where that is somebody else: `actor` acts on behalf of `name`."""
 
     @property
     def is_admin(self) -> bool:
