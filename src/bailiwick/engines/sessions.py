@@ -100,7 +100,7 @@ class SessionPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, timeout_s: float = 120.0) -> None:
-        """Return when each slot has a session fit for use. Raises CIRCUIT_BREAKER_OPEN after `timeout_s`."""
+        """Return when a session is fit for use; the others follow. Raises CIRCUIT_BREAKER_OPEN after `timeout_s`."""
         self._spawn(self._tick_forever())
         try:
             async with asyncio.timeout(timeout_s):
@@ -295,7 +295,7 @@ class SessionPool:
             self._holders.leave(session.handle)
 
     async def _wait_until_stocked(self) -> None:
-        while self._stock.fit_count < self._admission.limits.slots:
+        while not self._stock.fit_count:
             await self._wait_changed()
 
     async def _wait_changed(self) -> None:

@@ -97,7 +97,11 @@ class Stock:
             return
         self._discard_worn()
         usable_lent = sum(one.generation == self._engine.generation for one in self._lent)
-        for _ in range(wanted - len(self._idle) - usable_lent - self._opening):
+        missing = wanted - len(self._idle) - usable_lent - self._opening
+        if not (self.fit_count or usable_lent):
+            # A cold engine is quickest to be of use when it warms up one session first.
+            missing = min(missing, 1 - self._opening)
+        for _ in range(missing):
             self._opening += 1
             self._spawn(self._open())
 
