@@ -92,6 +92,38 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX queries_state ON queries (state)",
         ),
     ),
+    Migration(
+        2,
+        "what happened, entry by entry, each bound to the one before it",
+        (
+            """
+            CREATE TABLE audit (
+                sequence BIGINT NOT NULL PRIMARY KEY,
+                at DOUBLE PRECISION NOT NULL,
+                principal TEXT NOT NULL,
+                entry TEXT NOT NULL,
+                previous TEXT NOT NULL,
+                hash TEXT NOT NULL
+            )
+            """,
+            "CREATE INDEX audit_at ON audit (at)",
+            "CREATE INDEX audit_principal ON audit (principal)",
+            # In SQLite's words, as are those below: an entry comes after all others, and stays as it is.
+            """
+            CREATE TRIGGER audit_is_appended BEFORE INSERT ON audit
+            WHEN NEW.sequence <> (SELECT coalesce(max(sequence), 0) + 1 FROM audit)
+            BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
+            """,
+            """
+            CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
+            BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
+            """,
+            """
+            CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
+            BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
+            """,
+        ),
+    ),
 )
 
 

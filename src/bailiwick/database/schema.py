@@ -103,3 +103,19 @@ queries = Table(
     Index("queries_created_at", "created_at"),
     Index("queries_state", "state"),
 )
+
+audit = Table(
+    "audit",
+    metadata,
+    # Without gaps, from 1. Triggers refuse every change and deletion.
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    # Copies of what the entry says, to search by.
+    Column("at", Double, nullable=False),
+    Column("principal", Text, nullable=False),
+    # The entry as canonical JSON: exactly the text that the hash is of.
+    Column("entry", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Index("audit_at", "at"),
+    Index("audit_principal", "principal"),
+)
