@@ -3,7 +3,7 @@
 A stamp says for one lease and one table what may be done, which filters and masks hold and where the table's
 files lie. Its seal proves that the gateway made it for this life of this engine. The engine can read it.
 
-It makes no decision: `decide.py` does. Whoever may not read but may insert needs the filters in the stamp too,
+It decides nothing: `decide.py` does. Whoever may not read but may insert needs the filters in the stamp too,
 for the guard holds inserted rows against them.
 """
 
