@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bailiwick.identity.principal import Principal
 from bailiwick.names import Namespace, TableName
-from bailiwick.policy.decide import decide_as, decide_namespace_as, sees_table
+from bailiwick.policy.decide import decide_as, decide_namespace_as, sees_namespace, sees_table
 from bailiwick.policy.decision import Decision, Table
 from bailiwick.policy.model import Policies, Privilege
 from bailiwick.policy.standing import Standing
@@ -41,4 +41,4 @@ class Access:
 
     def sees_namespace(self, catalog: str, namespace: Namespace) -> bool:
         """Whether a privilege is held on it or on something in it."""
-        return self.namespace(Privilege.SELECT, catalog, namespace).is_visible
+        return sees_namespace(self._standing, catalog, namespace, self.policies)

@@ -8,8 +8,8 @@ keeps its rules, and so does what was dropped and made again. Grants on one tabl
 they are bound to it: a new table under an old name is not the table that was granted.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from bailiwick.identity.principal import Principal
 from bailiwick.names import Namespace, TableName
@@ -45,6 +45,7 @@ __all__ = [
     "decide_as",
     "decide_namespace",
     "decide_namespace_as",
+    "sees_namespace",
     "sees_table",
 ]
 
@@ -56,33 +57,25 @@ def decide(principal: Principal, action: Privilege, table: Table, policies: Poli
 
 def decide_as(standing: Standing, action: Privilege, table: Table, policies: Policies) -> Decision:
     """The same for one whose standing is known already."""
-    held, sources = _on_table(standing, table.catalog, table.name, table.uuid, policies)
-    what = f"{table.kind} {table}"
-    if not held:
-        return Decision(False, (f"{standing.texts[0]} holds no privilege on {what}.",))
-    if action not in held:
-        reason = f"{standing.texts[0]} lacks {action} on {what}."
-        return Decision(False, (reason, *sources), is_visible=True, privileges=held)
-    filters = policies.filters_on(table.catalog, table.names, table.uuid)
+    held = _on_table(standing, table.catalog, table.name, table.uuid, policies)
+    if not held.privileges:
+        return Decision(False, (f"{standing.texts[0]} holds no privilege on {table.kind} {table}.",))
+    if action not in held.privileges:
+        lacks = f"{standing.texts[0]} lacks {action} on {table.kind} {table}."
+        return Decision(False, (lacks, *held.because), is_visible=True, privileges=held.privileges)
     try:
         masks, masked_because = masks_for(standing, table, policies)
     except MasksDisagreeError as error:
-        return Decision(False, (str(error), *sources), is_visible=True)
-    applied = tuple(each for each in filters if standing.is_met_by(each))
+        return Decision(False, (str(error), *held.because), is_visible=True)
+    filters = policies.filters_on(table.catalog, table.names, table.uuid)
+    applied = tuple(_applied(rule, table) for rule in filters if standing.is_met_by(rule))
     if table.kind is TableKind.VIEW and (applied or masks):
-        reason = (
-            f"{what} has the name of a table with rules, which a view cannot carry: an admin must clear them."
-        )
-        return Decision(False, (reason, *sources), is_visible=True)
-    because = (*sources, *(_filter_sentence(standing, each) for each in filters), *masked_because)
-    return Decision(
-        True,
-        because,
-        is_visible=True,
-        privileges=held,
-        filters=tuple(_applied(each, table) for each in applied),
-        masks=masks,
-    )
+        covered = f"View {table} has the name of a table with rules, which a view cannot carry: "
+        reason = f"{covered}an admin must clear them."
+        return Decision(False, (reason, *held.because), is_visible=True)
+    filtered_because = (_sentence(standing, rule) for rule in filters)
+    because = (*held.because, *filtered_because, *masked_because)
+    return Decision(True, because, is_visible=True, privileges=held.privileges, filters=applied, masks=masks)
 
 
 def decide_namespace(
@@ -96,77 +89,118 @@ def decide_namespace_as(
     standing: Standing, action: Privilege, catalog: str, namespace: Namespace, policies: Policies
 ) -> Decision:
     """The same for one whose standing is known already. Visible is also what holds something visible."""
-    kind = "namespace" if namespace else "catalog"
-    what = f"{kind} {spelling.written((catalog, *namespace))}"
-    if standing.principal.is_admin:
-        return Decision(True, (_ADMIN,), is_visible=True, privileges=ALL_PRIVILEGES)
-    held, sources = _held(standing, _namespace_keys(catalog, namespace), ALL_PRIVILEGES, policies)
-    is_visible = bool(held) or any(
-        (catalog, namespace) in policies.footholds(each) for each in standing.texts
-    )
-    if action in held:
-        return Decision(True, sources, is_visible=True, privileges=held)
+    held = _on_namespace(standing, catalog, namespace, policies)
+    if action in held.privileges:
+        return Decision(True, held.because, is_visible=True, privileges=held.privileges)
+    is_visible = _sees_namespace(standing, held, catalog, namespace, policies)
     lacks = f"lacks {action}" if is_visible else "holds no privilege"
+    what = f"{'namespace' if namespace else 'catalog'} {spelling.written((catalog, *namespace))}"
     reason = f"{standing.texts[0]} {lacks} on {what}."
-    return Decision(False, (reason, *sources), is_visible=is_visible, privileges=held)
+    return Decision(False, (reason, *held.because), is_visible=is_visible, privileges=held.privileges)
 
 
 def sees_table(standing: Standing, catalog: str, name: TableName, uuid: str, policies: Policies) -> bool:
     """Whether some privilege is held on it: what is listed, and told from what is missing."""
-    return bool(_on_table(standing, catalog, name, uuid, policies)[0])
+    return bool(_on_table(standing, catalog, name, uuid, policies).privileges)
+
+
+def sees_namespace(standing: Standing, catalog: str, namespace: Namespace, policies: Policies) -> bool:
+    """Whether a privilege is held on it or on something in it."""
+    held = _on_namespace(standing, catalog, namespace, policies)
+    return _sees_namespace(standing, held, catalog, namespace, policies)
+
+
+def _sees_namespace(
+    standing: Standing, held: "_Held", catalog: str, namespace: Namespace, policies: Policies
+) -> bool:
+    place = (catalog, namespace)
+    return bool(held.privileges) or any(place in policies.footholds(each) for each in standing.texts)
 
 
 _ADMIN = "role:admin may do everything."
-
-
-def _on_table(
-    standing: Standing, catalog: str, name: TableName, uuid: str, policies: Policies
-) -> tuple[frozenset[Privilege], tuple[str, ...]]:
-    if standing.principal.is_admin:
-        return TABLE_PRIVILEGES, (_ADMIN,)
-    full_name = spelling.written((catalog, *name.parts))
-    by_uuid = (full_name, policies.granted_to_uuid(uuid))
-    held, sources = _held(standing, _table_keys(catalog, name), TABLE_PRIVILEGES, policies, by_uuid)
-    return held, sources
-
-
-def _held(
-    standing: Standing,
-    keys: Iterator[tuple[str, Key]],
-    meaningful: frozenset[Privilege],
-    policies: Policies,
-    *first: tuple[str, Mapping[str, frozenset[Privilege]]],
-) -> tuple[frozenset[Privilege], tuple[str, ...]]:
-    """What the standing gives, out of what means something here, and a sentence for each grant of it."""
-    held: set[Privilege] = set()
-    sources: list[str] = []
-    for place, granted in (*first, *((place, policies.granted(key)) for place, key in keys)):
-        if not granted:
-            continue
-        for grantee in standing.texts:
-            if privileges := granted.get(grantee, _NOTHING) & meaningful:
-                held |= privileges
-                sources.append(f"{grantee} holds {', '.join(sorted(privileges))} on {place}.")
-    return (meaningful if Privilege.OWN in held else frozenset(held)), tuple(sources)
-
-
 _NOTHING: frozenset[Privilege] = frozenset()
 
 
-def _table_keys(catalog: str, name: TableName) -> Iterator[tuple[str, Key]]:
-    namespace = spelling.written((catalog, *name.namespace))
-    yield f"{namespace}.{spelling.written((name.name,))}", (Scope.TABLE, catalog, name.namespace, name.name)
-    yield f"{namespace}.*", (Scope.ALL_TABLES, catalog, name.namespace, "")
-    yield from _namespace_keys(catalog, name.namespace)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Whom a grant names, what it gives, and on what."""
+
+    grantee: str
+    privileges: frozenset[Privilege]
+    key: Key
+
+    def __str__(self) -> str:
+        return f"{self.grantee} holds {', '.join(sorted(self.privileges))} on {_place(self.key)}."
 
 
-def _namespace_keys(catalog: str, namespace: Namespace) -> Iterator[tuple[str, Key]]:
-    for depth in range(len(namespace), 0, -1):
-        place = f"namespace {spelling.written((catalog, *namespace[:depth]))}"
-        yield place, (Scope.NAMESPACE, catalog, namespace[:depth], "")
+@dataclass(frozen=True, slots=True)
+class _Held:
+    privileges: frozenset[Privilege]
+    sources: tuple[_Source, ...] = ()
+    is_by_role: bool = False
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        return (_ADMIN,) if self.is_by_role else tuple(map(str, self.sources))
+
+
+def _on_table(standing: Standing, catalog: str, name: TableName, uuid: str, policies: Policies) -> _Held:
+    if standing.principal.is_admin:
+        return _Held(TABLE_PRIVILEGES, is_by_role=True)
+    namespace = name.namespace
+    table: Key = (Scope.TABLE, catalog, namespace, name.name)
+    found = [
+        *_sources(standing, table, policies.granted_to_uuid(uuid), TABLE_PRIVILEGES),
+        *_sources(standing, table, policies.granted(table), TABLE_PRIVILEGES),
+    ]
+    for key in ((Scope.ALL_TABLES, catalog, namespace, ""), *_namespace_keys(catalog, namespace)):
+        found += _sources(standing, key, policies.granted(key), TABLE_PRIVILEGES)
+    return _held(found, TABLE_PRIVILEGES)
+
+
+def _on_namespace(standing: Standing, catalog: str, namespace: Namespace, policies: Policies) -> _Held:
+    if standing.principal.is_admin:
+        return _Held(ALL_PRIVILEGES, is_by_role=True)
+    found: list[_Source] = []
+    for key in _namespace_keys(catalog, namespace):
+        found += _sources(standing, key, policies.granted(key), ALL_PRIVILEGES)
+    return _held(found, ALL_PRIVILEGES)
+
+
+def _sources(
+    standing: Standing,
+    key: Key,
+    granted: Mapping[str, frozenset[Privilege]],
+    meaningful: frozenset[Privilege],
+) -> list[_Source]:
+    if not granted:
+        return []
+    given = ((grantee, granted.get(grantee, _NOTHING) & meaningful) for grantee in standing.texts)
+    return [_Source(grantee, privileges, key) for grantee, privileges in given if privileges]
+
+
+def _held(found: list[_Source], meaningful: frozenset[Privilege]) -> _Held:
+    """Together. One who owns something may do all that means something there."""
+    if not found:
+        return _Held(_NOTHING)
+    privileges = frozenset().union(*(source.privileges for source in found))
+    return _Held(meaningful if Privilege.OWN in privileges else privileges, tuple(found))
+
+
+def _namespace_keys(catalog: str, namespace: Namespace) -> list[Key]:
+    """All whose grants reach into the namespace, itself first."""
+    inside: list[Key] = [
+        (Scope.NAMESPACE, catalog, namespace[:depth], "") for depth in range(len(namespace), 0, -1)
+    ]
     if namespace:
-        yield f"{spelling.written((catalog,))}.*", (Scope.ALL_NAMESPACES, catalog, (), "")
-    yield f"catalog {spelling.written((catalog,))}", (Scope.CATALOG, catalog, (), "")
+        inside.append((Scope.ALL_NAMESPACES, catalog, (), ""))
+    return [*inside, (Scope.CATALOG, catalog, (), "")]
+
+
+def _place(key: Key) -> str:
+    scope, catalog, namespace, name = key
+    written = spelling.written((catalog, *namespace, *((name,) if name else ())))
+    return f"{written}.*" if scope in (Scope.ALL_TABLES, Scope.ALL_NAMESPACES) else f"{scope} {written}"
 
 
 def _applied(rule: RowFilter, table: Table) -> AppliedFilter:
@@ -177,6 +211,6 @@ def _applied(rule: RowFilter, table: Table) -> AppliedFilter:
     return AppliedFilter(rule.name, rule.using, columns, rule.tables)
 
 
-def _filter_sentence(standing: Standing, rule: RowFilter) -> str:
+def _sentence(standing: Standing, rule: RowFilter) -> str:
     applies = "applies" if standing.is_met_by(rule) else "does not apply"
     return f"Row filter {rule.name} {applies}: {standing.reason(rule)}."
