@@ -13,6 +13,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import FailureKind, Peer
 from bailiwick.identity.chain import Chain
 from bailiwick.identity.passwords import Passwords, StoredPasswords
+from bailiwick.identity.people import People
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
@@ -38,6 +39,20 @@ class Held:
 
 
 @dataclass
+class Rules:
+    """Memberships and rules, as they stand at the moment."""
+
+    granted: frozenset[str] = frozenset()
+    acting_for: frozenset[tuple[str, str]] = frozenset()
+
+    def expand(self, _name: str, roles: frozenset[str]) -> frozenset[str]:
+        return roles | self.granted
+
+    def allows(self, actor: Principal, subject_name: str, _subject_roles: frozenset[str]) -> bool:
+        return (actor.name, subject_name) in self.acting_for
+
+
+@dataclass
 class World:
     """Everything behind an authenticator, with a clock that the test moves."""
 
@@ -48,6 +63,7 @@ class World:
     time: list[float]
     held: Held
     failures: list[FailureKind]
+    rules: Rules
 
     @property
     def slept(self) -> list[float]:
@@ -66,17 +82,19 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     failures: list[FailureKind] = []
     held = Held()
     held.awake.set()
+    rules = Rules()
     chain = Chain(
         StoredPasswords(users, passwords),
         SignedTokens(KEY, users, life_s=3600.0, now=lambda: time[0]),
         [static],
+        people=People(users, expand=rules.expand, impersonations=rules),
         failure_delay_s=0.5,
         hashing_threads=2,
         on_failure=failures.append,
         now=lambda: time[0],
         sleep=held.sleep,
     )
-    world = World(users, passwords, static, chain, time, held, failures)
+    world = World(users, passwords, static, chain, time, held, failures, rules)
     await users.add(
         "ann",
         roles=frozenset({"writer"}),
@@ -284,3 +302,45 @@ async def test_many_right_passwords_at_once_all_get_in(world: World) -> None:
 )
 def test_a_peer_is_known_by_the_network_one_attacker_holds(text: str, network: str) -> None:
     assert Peer.parse(text).network == network
+
+
+async def test_roles_that_are_granted_or_taken_hold_on_the_next_call_whatever_one_shows(world: World) -> None:
+    signed = world.chain.issue(ANN)
+    _, static = await world.static.create("ann", ttl_s=60)
+
+    async def roles() -> list[frozenset[str]]:
+        by_password = await world.chain.authenticate_basic("ann", "correct horse")
+        by_token = [await world.chain.authenticate_bearer(token) for token in (signed, static)]
+        return [principal.roles for principal in (by_password, *by_token)]
+
+    world.rules.granted = frozenset({"analyst"})
+    assert await roles() == [{"writer", "analyst"}] * 3
+    world.rules.granted = frozenset()
+    assert await roles() == [{"writer"}] * 3
+
+
+async def test_acting_for_another_needs_a_rule_of_now_and_carries_both_names(world: World) -> None:
+    actor = Principal("svc", frozenset({"reader"}), "north")
+    for subject in ("ann", "nobody"):
+        with pytest.raises(BailiwickError) as refused:
+            world.chain.act_for(actor, subject)
+        assert refused.value.code is Code.ACCESS_DENIED
+    assert world.failures == [FailureKind.ON_BEHALF_OF] * 2
+    world.rules.acting_for = frozenset({("svc", "ann")})
+    assert world.chain.act_for(actor, "ann") == Principal("ann", ANN.roles, "north", actor="svc")
+
+
+async def test_no_token_is_issued_on_behalf_of_anyone(world: World) -> None:
+    with pytest.raises(ValueError, match="outlast"):
+        world.chain.issue(Principal("ann", ANN.roles, "north", actor="svc"))
+
+
+async def test_a_chain_without_people_lets_nobody_act_for_anybody(world: World) -> None:
+    chain = Chain(
+        StoredPasswords(world.users, world.passwords),
+        SignedTokens(KEY, world.users, life_s=60.0),
+        failure_delay_s=0.0,
+        hashing_threads=1,
+    )
+    with pytest.raises(BailiwickError):
+        chain.act_for(Principal("root", frozenset({"admin"})), "ann")

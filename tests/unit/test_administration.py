@@ -126,6 +126,45 @@ async def test_what_changed_is_still_so_after_a_restart(world: World) -> None:
     assert [user.name for user in again.all()] == ["admin", "ann"]
 
 
+async def test_every_built_in_role_can_be_given(world: World) -> None:
+    await world.run("ALTER USER ann ROLES (operator, auditor, writer, reader)")
+    assert world.users.require("ann").roles == {"operator", "auditor", "writer", "reader"}
+
+
+async def test_a_user_belongs_to_a_tenant_and_can_be_moved(world: World) -> None:
+    await world.run("CREATE USER cyd PASSWORD 'long enough' TENANT 'acme' ROLES (operator)")
+    assert world.users.require("cyd").principal == Principal("cyd", frozenset({"operator"}), "acme")
+    generation = world.users.require("ann").generation
+    await world.run("ALTER USER ann TENANT 'acme'")
+    again = UserStore(world.database)
+    await again.load()
+    assert again.require("ann").tenant == "acme"
+    assert again.require("ann").roles == {"writer"}
+    assert again.require("ann").generation != generation
+    shown = {row["name"]: row["tenant"] for row in await world.run("SHOW USERS")}
+    assert shown == {"admin": "default", "ann": "acme", "bob": "default", "cyd": "acme"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER USER ann PASSWORD 'another password'",
+        "CREATE TOKEN FOR ann",
+        "REVOKE TOKEN 'whatever'",
+        "ALTER USER ann ROLES (admin)",
+        "CREATE USER eve PASSWORD 'long enough'",
+        "DROP USER bob",
+    ],
+)
+@pytest.mark.parametrize("roles", [{"writer"}, {"admin"}])
+async def test_nothing_is_changed_on_behalf_of_another(world: World, sql: str, roles: set[str]) -> None:
+    acted_for = Principal("ann", frozenset(roles), actor="svc")
+    refused = await world.refused(sql, acted_for)
+    assert refused.code is Code.ACCESS_DENIED
+    assert refused.details == {"reason": "on_behalf_of"}
+    assert await world.run("SHOW TOKENS", acted_for) == []
+
+
 async def test_a_disabled_user_cannot_sign_in_until_enabled(world: World) -> None:
     await world.run("ALTER USER bob DISABLE")
     assert not await world.signs_in("bob", "bobs password")
@@ -214,6 +253,10 @@ async def test_a_token_is_shown_once(world: World) -> None:
         ("ALTER USER ann ROLES (emperor)", "unknown", "role"),
         ("ALTER USER nobody PASSWORD 'long enough'", "unknown", "user"),
         ("ALTER USER nobody ROLES (reader)", "unknown", "user"),
+        ("ALTER USER nobody TENANT 'acme'", "unknown", "user"),
+        ("ALTER USER ann TENANT 'Acme'", "name", "tenant"),
+        ("ALTER USER ann TENANT ''", "name", "tenant"),
+        ("CREATE USER eve PASSWORD 'long enough' TENANT 'a b'", "name", "tenant"),
         ("ALTER USER nobody DISABLE", "unknown", "user"),
         ("DROP USER nobody", "unknown", "user"),
         ("CREATE TOKEN FOR nobody", "unknown", "user"),

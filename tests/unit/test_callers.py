@@ -3,7 +3,7 @@
 import base64
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql.caller import COOKIE, Caller, Callers
 from bailiwick.doors.flight_sql.session_tokens import PREFIX
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.impersonation import ON_BEHALF_OF_HEADER
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.queries.client_sessions import ClientSessions, SessionLimits, SessionSettings
@@ -18,6 +19,8 @@ from bailiwick.testing.listed_users import ListedUsers
 
 ANN = Principal("ann", frozenset({"writer"}))
 BOB = Principal("bob", frozenset({"reader"}))
+SVC = Principal("svc", frozenset({"reader"}))
+BOB_BY_SVC = replace(BOB, actor="svc")
 SALES = SessionSettings(namespace=("sales",))
 IDLE_S = 1000.0
 
@@ -48,7 +51,10 @@ class World:
     def __init__(self) -> None:
         self.now = 1_000_000.0
         self.key = secrets.token_bytes(32)
-        self.users = ListedUsers({"ann": ("pw", ANN), "bob": ("pw", BOB)})
+        self.users = ListedUsers(
+            {"ann": ("pw", ANN), "bob": ("pw", BOB), "svc": ("pw", SVC)},
+            acting_for=frozenset({("svc", "ann"), ("svc", "bob")}),
+        )
         self.restart()
 
     def restart(self) -> None:
@@ -58,14 +64,15 @@ class World:
     def clock(self) -> float:
         return self.now
 
-    async def call(self, token: str, cookie: str | None = None) -> Caller:
+    async def call(self, token: str, cookie: str | None = None, subject: str | None = None) -> Caller:
         self.now += 0.01
         cookies = (("cookie", cookie),) if cookie is not None else ()
-        return await self.callers.caller(Call((("authorization", f"Bearer {token}"), *cookies)))
+        subjects = ((ON_BEHALF_OF_HEADER, subject),) if subject is not None else ()
+        return await self.callers.caller(Call((("authorization", f"Bearer {token}"), *cookies, *subjects)))
 
-    async def refusal(self, token: str, cookie: str | None = None) -> Code:
+    async def refusal(self, token: str, cookie: str | None = None, subject: str | None = None) -> Code:
         with pytest.raises(BailiwickError) as refused:
-            await self.call(token, cookie)
+            await self.call(token, cookie, subject)
         assert token not in str(refused.value)
         return refused.value.code
 
@@ -226,13 +233,92 @@ async def test_a_client_that_ignores_its_sessions_leaves_nothing_behind(world: W
     for _ in range(2000):
         await world.call(credential)
     assert len(world.sessions) == 0
-    assert len(world.callers._tokens._credentials) == 1
+    assert len(world.callers._tokens._standings) == 1
 
 
 async def test_nothing_of_it_is_shown(world: World) -> None:
     caller = await world.call(world.users.issue(ANN))
     assert token_of(caller) not in repr(caller)
     assert caller.session.id not in repr(caller)
+
+
+async def test_a_caller_acts_for_another_where_a_rule_allows_it(world: World) -> None:
+    credential = world.users.issue(SVC)
+    assert (await world.call(credential, subject="bob")).principal == BOB_BY_SVC
+    assert (await world.call(credential)).principal == SVC
+    assert await world.refusal(credential, subject="root") is Code.ACCESS_DENIED
+    assert await world.refusal(world.users.issue(BOB), subject="svc") is Code.ACCESS_DENIED
+
+
+async def test_a_session_on_behalf_of_another_goes_on_so_without_the_header(world: World) -> None:
+    token = token_of(await world.call(world.users.issue(SVC), subject="bob"))
+    world.sessions.change((await world.call(token)).session, SALES)
+    for subject in (None, "bob"):
+        caller = await world.call(token, subject=subject)
+        assert (caller.principal, caller.settings) == (BOB_BY_SVC, SALES)
+
+
+async def test_a_session_on_behalf_of_another_is_good_for_nothing_else(world: World) -> None:
+    credential = world.users.issue(SVC)
+    token = token_of(await world.call(credential, subject="bob"))
+    assert await world.refusal(token, subject="ann") is Code.AUTHENTICATION_FAILED
+    assert await world.refusal(token, subject="svc") is Code.AUTHENTICATION_FAILED
+    cookie = f"{COOKIE}={token}"
+    assert await world.refusal(credential, cookie) is Code.SESSION_EXPIRED
+    assert await world.refusal(credential, cookie, "ann") is Code.SESSION_EXPIRED
+    assert await world.refusal(world.users.issue(BOB), cookie) is Code.SESSION_EXPIRED
+    assert (await world.call(credential, cookie, "bob")).principal == BOB_BY_SVC
+
+
+async def test_ones_own_session_is_left_aside_while_acting_for_another(world: World) -> None:
+    credential = world.users.issue(SVC)
+    first = await world.call(credential)
+    own = token_of(first)
+    world.sessions.change((await world.call(own)).session, SALES)
+    for acting in (
+        await world.call(own, subject="bob"),
+        await world.call(credential, cookie_of(first), subject="bob"),
+    ):
+        assert (acting.principal, acting.settings) == (BOB_BY_SVC, SessionSettings())
+        assert (await world.call(token_of(acting))).principal == BOB_BY_SVC
+    assert (await world.call(own)).settings == SALES
+
+
+async def test_a_closed_session_does_not_act_for_anybody_either(world: World) -> None:
+    token = await world.connected(world.users.issue(SVC))
+    world.sessions.close((await world.call(token)).session)
+    assert await world.refusal(token, subject="bob") is Code.SESSION_EXPIRED
+
+
+async def test_a_session_on_behalf_of_another_ends_with_the_rule_and_with_the_credential(
+    world: World,
+) -> None:
+    credential = world.users.issue(SVC)
+    token = token_of(await world.call(credential, subject="bob"))
+    rules, world.users.acting_for = world.users.acting_for, frozenset()
+    assert await world.refusal(token) is Code.ACCESS_DENIED
+    world.users.acting_for = rules
+    assert (await world.call(token)).principal == BOB_BY_SVC
+    world.users.expire(credential)
+    assert await world.refusal(token) is Code.SESSION_EXPIRED
+
+
+async def test_a_password_is_traded_for_a_token_on_behalf_of_another(world: World) -> None:
+    encoded = base64.b64encode(b"svc:pw").decode()
+    context = Call((("authorization", f"Basic {encoded}"), (ON_BEHALF_OF_HEADER, "bob")))
+    await world.callers.handshake(_nothing(), context)
+    token = dict(context.sent)["authorization"].removeprefix("Bearer ")
+    assert (await world.call(token)).principal == BOB_BY_SVC
+
+
+@pytest.mark.parametrize("values", [("",), ("bob", "bob"), ("bob", "ann"), ("b" * 129,)])
+async def test_a_header_that_names_nobody_or_several_is_refused(
+    world: World, values: tuple[str, ...]
+) -> None:
+    headers = tuple((ON_BEHALF_OF_HEADER, value) for value in values)
+    with pytest.raises(BailiwickError) as refused:
+        await world.callers.caller(Call((("authorization", f"Bearer {world.users.issue(SVC)}"), *headers)))
+    assert refused.value.code is Code.INVALID_ARGUMENTS
 
 
 async def _nothing() -> AsyncIterator[bytes]:

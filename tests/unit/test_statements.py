@@ -10,6 +10,7 @@ from bailiwick.errors import BailiwickError, Code, Position
 from bailiwick.identity.statements import (
     ChangePassword,
     ChangeRoles,
+    ChangeTenant,
     Command,
     CreateToken,
     CreateUser,
@@ -58,6 +59,16 @@ OPENINGS = (
         ("ALTER USER ann PASSWORD 'new'", ChangePassword("ann", "new")),
         ("ALTER USER ann WITH PASSWORD 'new' ;", ChangePassword("ann", "new")),
         ("ALTER USER ann ROLES (admin)", ChangeRoles("ann", frozenset({"admin"}))),
+        ("CREATE USER ann PASSWORD 'x' TENANT 'acme'", CreateUser("ann", "x", None, "acme")),
+        (
+            "CREATE USER ann PASSWORD 'x' ROLES (reader) tenant 'acme'",
+            CreateUser("ann", "x", frozenset({"reader"}), "acme"),
+        ),
+        (
+            "CREATE USER ann PASSWORD 'x' TENANT 'acme' ROLES (reader)",
+            CreateUser("ann", "x", frozenset({"reader"}), "acme"),
+        ),
+        ("ALTER USER tenant TENANT 'acme'", ChangeTenant("tenant", "acme")),
         ("ALTER USER ann DISABLE", DisableUser("ann")),
         ("ALTER USER ann ENABLE", EnableUser("ann")),
         ("DROP USER ann", DropUser("ann")),
@@ -125,6 +136,9 @@ def test_every_other_text_is_left_to_spark(sql: str) -> None:
         ("CREATE USER ann PASSWORD 'x' ROLES (a b)", 1, 39),
         ("CREATE USER ann PASSWORD 'x' ROLES a", 1, 36),
         ("CREATE USER ann PASSWORD 'x' ROLES (a) x", 1, 40),
+        ("CREATE USER ann PASSWORD 'x' TENANT acme", 1, 37),
+        ("CREATE USER ann PASSWORD 'x' TENANT 'a' TENANT 'b'", 1, 41),
+        ("ALTER USER ann TENANT", 1, 22),
         ("CREATE USER ann PASSWORD 'x'; DROP USER bob", 1, 31),
         ("CREATE USER ann PASSWORD 'x';;", 1, 30),
         ("CREATE USER `` PASSWORD 'x'", 1, 13),
@@ -214,6 +228,10 @@ SECRET = "Tr0ub4dor&3"
         (
             f"create user ann with password '{SECRET}' roles (writer, reader);",
             'CREATE USER "ann" PASSWORD \'***\' ROLES ("reader", "writer")',
+        ),
+        (
+            f"create user ann password '{SECRET}' tenant 'ac''me'",
+            "CREATE USER \"ann\" PASSWORD '***' TENANT 'ac''me'",
         ),
         (f"ALTER USER ann PASSWORD '{SECRET}' -- {SECRET}", "ALTER USER \"ann\" PASSWORD '***'"),
         (f"CREATE USER ann PASSWORD {SECRET}", "CREATE USER …"),

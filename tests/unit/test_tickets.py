@@ -15,6 +15,7 @@ from bailiwick.queries.client_sessions import SessionSettings
 
 ANN = Principal("ann")
 BOB = Principal("bob")
+ANN_BY_BOB = Principal("ann", actor="bob")
 ELSEWHERE = Principal("ann", tenant="another")
 
 
@@ -75,6 +76,7 @@ def test_every_bad_ticket_is_refused_in_the_same_words() -> None:
     told = {
         refused(made, BOB, ticket),
         refused(made, ELSEWHERE, ticket),
+        refused(made, ANN_BY_BOB, ticket),
         refused(made, ANN, flipped),
         refused(made, ANN, ticket[:-1]),
         refused(made, ANN, b""),
@@ -84,6 +86,19 @@ def test_every_bad_ticket_is_refused_in_the_same_words() -> None:
     time.now_s += 300
     told.add(refused(made, ANN, ticket))
     assert len(told) == 1
+
+
+def test_what_is_made_on_behalf_of_another_is_good_only_on_behalf_of_them_by_the_same() -> None:
+    time = Time()
+    made, handles = tickets(time), Handles(Seal(b"k" * 32), now=time)
+    ticket = made.issue(ANN_BY_BOB, Outcome(QueryId("q1")))
+    handle = handles.issue(ANN_BY_BOB, PreparedStatement("x", Kind.READ, None))
+    assert made.redeem(ANN_BY_BOB, ticket) == Outcome(QueryId("q1"))
+    assert handles.open(ANN_BY_BOB, handle)[0].sql == "x"
+    for other in (ANN, BOB, Principal("ann", actor="cyd"), Principal("ann", actor="")):
+        refused(made, other, ticket)
+        with pytest.raises(BailiwickError, match="not known here"):
+            handles.open(other, handle)
 
 
 def test_a_handle_is_its_principals_and_ages() -> None:
@@ -96,7 +111,7 @@ def test_a_handle_is_its_principals_and_ages() -> None:
     assert handles.open(ANN, handle) == (statement, False)
     time.now_s += 86_400
     assert handles.open(ANN, handle) == (statement, False)
-    for principal, shown in ((BOB, handle), (ANN, b"forged"), (ANN, handle[:-1])):
+    for principal, shown in ((BOB, handle), (ANN_BY_BOB, handle), (ANN, b"forged"), (ANN, handle[:-1])):
         with pytest.raises(BailiwickError, match="not known here") as caught:
             handles.open(principal, shown)
         assert caught.value.code is Code.INVALID_ARGUMENTS

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cSealed.proto\x12\x10\x62\x61iliwick.sealed\"&\n\x06\x42\x65\x61rer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\"\x8a\x01\n\x08Settings\x12\x0f\n\x07\x63\x61talog\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x03(\t\x12\x11\n\ttime_zone\x18\x03 \x01(\t\x12!\n\x19\x64ouble_quoted_identifiers\x18\x04 \x01(\x08\x12\x16\n\ttimeout_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x0c\n\n_timeout_s\"\x87\x01\n\x04Read\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12\x13\n\x06schema\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08query_id\x18\x03 \x01(\t\x12\x12\n\nparameters\x18\x04 \x01(\x0c\x12,\n\x08settings\x18\x05 \x01(\x0b\x32\x1a.bailiwick.sealed.SettingsB\t\n\x07_schema\"\x1b\n\x07Outcome\x12\x10\n\x08query_id\x18\x01 \x01(\t\",\n\x06Lookup\x12\x0f\n\x07\x63ommand\x18\x01 \x01(\x0c\x12\x11\n\ttime_zone\x18\x02 \x01(\t\"\xbc\x01\n\x06Ticket\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12&\n\x04read\x18\x02 \x01(\x0b\x32\x16.bailiwick.sealed.ReadH\x00\x12,\n\x07outcome\x18\x03 \x01(\x0b\x32\x19.bailiwick.sealed.OutcomeH\x00\x12*\n\x06lookup\x18\x04 \x01(\x0b\x32\x18.bailiwick.sealed.LookupH\x00\x42\x06\n\x04what\"\xe0\x01\n\x08Prepared\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12\x0b\n\x03sql\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x13\n\x06schema\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x14\n\x0c\x64\x65scribed_at\x18\x05 \x01(\x01\x12\x17\n\x0fparameter_count\x18\x06 \x01(\r\x12\x12\n\nparameters\x18\x07 \x01(\x0c\x12,\n\x08settings\x18\x08 \x01(\x0b\x32\x1a.bailiwick.sealed.SettingsB\t\n\x07_schemab\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cSealed.proto\x12\x10\x62\x61iliwick.sealed\"D\n\x06\x42\x65\x61rer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12\x12\n\x05\x61\x63tor\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x08\n\x06_actor\"\x8a\x01\n\x08Settings\x12\x0f\n\x07\x63\x61talog\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x03(\t\x12\x11\n\ttime_zone\x18\x03 \x01(\t\x12!\n\x19\x64ouble_quoted_identifiers\x18\x04 \x01(\x08\x12\x16\n\ttimeout_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x0c\n\n_timeout_s\"\x87\x01\n\x04Read\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12\x13\n\x06schema\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08query_id\x18\x03 \x01(\t\x12\x12\n\nparameters\x18\x04 \x01(\x0c\x12,\n\x08settings\x18\x05 \x01(\x0b\x32\x1a.bailiwick.sealed.SettingsB\t\n\x07_schema\"\x1b\n\x07Outcome\x12\x10\n\x08query_id\x18\x01 \x01(\t\",\n\x06Lookup\x12\x0f\n\x07\x63ommand\x18\x01 \x01(\x0c\x12\x11\n\ttime_zone\x18\x02 \x01(\t\"\xbc\x01\n\x06Ticket\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12&\n\x04read\x18\x02 \x01(\x0b\x32\x16.bailiwick.sealed.ReadH\x00\x12,\n\x07outcome\x18\x03 \x01(\x0b\x32\x19.bailiwick.sealed.OutcomeH\x00\x12*\n\x06lookup\x18\x04 \x01(\x0b\x32\x18.bailiwick.sealed.LookupH\x00\x42\x06\n\x04what\"\xe0\x01\n\x08Prepared\x12(\n\x06\x62\x65\x61rer\x18\x01 \x01(\x0b\x32\x18.bailiwick.sealed.Bearer\x12\x0b\n\x03sql\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x13\n\x06schema\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x14\n\x0c\x64\x65scribed_at\x18\x05 \x01(\x01\x12\x17\n\x0fparameter_count\x18\x06 \x01(\r\x12\x12\n\nparameters\x18\x07 \x01(\x0c\x12,\n\x08settings\x18\x08 \x01(\x0b\x32\x1a.bailiwick.sealed.SettingsB\t\n\x07_schemab\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,17 +32,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'Sealed_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_BEARER']._serialized_start=34
-  _globals['_BEARER']._serialized_end=72
-  _globals['_SETTINGS']._serialized_start=75
-  _globals['_SETTINGS']._serialized_end=213
-  _globals['_READ']._serialized_start=216
-  _globals['_READ']._serialized_end=351
-  _globals['_OUTCOME']._serialized_start=353
-  _globals['_OUTCOME']._serialized_end=380
-  _globals['_LOOKUP']._serialized_start=382
-  _globals['_LOOKUP']._serialized_end=426
-  _globals['_TICKET']._serialized_start=429
-  _globals['_TICKET']._serialized_end=617
-  _globals['_PREPARED']._serialized_start=620
-  _globals['_PREPARED']._serialized_end=844
+  _globals['_BEARER']._serialized_end=102
+  _globals['_SETTINGS']._serialized_start=105
+  _globals['_SETTINGS']._serialized_end=243
+  _globals['_READ']._serialized_start=246
+  _globals['_READ']._serialized_end=381
+  _globals['_OUTCOME']._serialized_start=383
+  _globals['_OUTCOME']._serialized_end=410
+  _globals['_LOOKUP']._serialized_start=412
+  _globals['_LOOKUP']._serialized_end=456
+  _globals['_TICKET']._serialized_start=459
+  _globals['_TICKET']._serialized_end=647
+  _globals['_PREPARED']._serialized_start=650
+  _globals['_PREPARED']._serialized_end=874
 # @@protoc_insertion_point(module_scope)

@@ -7,12 +7,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Bearer(_message.Message):
-    __slots__ = ("name", "tenant")
+    __slots__ = ("name", "tenant", "actor")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
     name: str
     tenant: str
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
+    actor: str
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., actor: _Optional[str] = ...) -> None: ...
 
 class Settings(_message.Message):
     __slots__ = ("catalog", "namespace", "time_zone", "double_quoted_identifiers", "timeout_s")

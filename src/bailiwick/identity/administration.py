@@ -1,8 +1,9 @@
 """Does what the administration statements say, for those who may.
 
 Admins may do all of it. Everyone may change their own password, and list, create and revoke their own static
-tokens. Results are Arrow tables; those of a command that only changes something have no columns, as with
-Spark's own. A token's text is in the one result that creates it and nowhere else.
+tokens. Nothing is changed on behalf of somebody else. Results are Arrow tables; those of a command that only
+changes something have no columns, as with Spark's own. A token's text is in the one result that creates it
+and nowhere else.
 """
 
 import asyncio
@@ -17,10 +18,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.passwords import Passwords, check_new_password
-from bailiwick.identity.principal import ADMIN, READER, Principal
+from bailiwick.identity.principal import ADMIN, DEFAULT_TENANT, READER, Principal
 from bailiwick.identity.statements import (
     ChangePassword,
     ChangeRoles,
+    ChangeTenant,
     Command,
     CreateToken,
     CreateUser,
@@ -30,13 +32,16 @@ from bailiwick.identity.statements import (
     RevokeToken,
     ShowTokens,
     ShowUsers,
+    changes,
 )
 from bailiwick.identity.static_tokens import StaticToken, StaticTokens, unknown_token
-from bailiwick.identity.users import UserStore, check_name, check_roles
+from bailiwick.identity.users import UserStore, check_name, check_roles, check_tenant
 
 FIRST_ADMIN = "admin"
 DEFAULT_ROLES = frozenset({READER})
 DEFAULT_TTL_S = 8 * 3600.0
+
+_UserChange = CreateUser | ChangePassword | ChangeRoles | ChangeTenant | DisableUser | EnableUser | DropUser
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 _USERS = pa.schema(
@@ -117,6 +122,13 @@ class Administration:
 
     def check_access(self, command: Command, principal: Principal) -> None:
         """Refuse what `principal` may not. Comes before any look at whether the user exists."""
+        if principal.is_acted_for and changes(command):
+            raise BailiwickError(
+                Code.ACCESS_DENIED,
+                f"{principal.actor} acts on behalf of {principal.name}. Users, passwords and tokens are not "
+                "changed on behalf of others: sign in as yourself.",
+                details={"reason": "on_behalf_of"},
+            )
         match command:
             case ShowTokens() | RevokeToken():
                 return
@@ -146,17 +158,26 @@ class Administration:
         return password
 
     async def _change_users(
-        self, command: CreateUser | ChangePassword | ChangeRoles | DisableUser | EnableUser | DropUser
+        self,
+        command: CreateUser
+        | ChangePassword
+        | ChangeRoles
+        | ChangeTenant
+        | DisableUser
+        | EnableUser
+        | DropUser,
     ) -> None:
         match command:
-            case CreateUser(name, password, roles):
-                await self._create_user(name, password, DEFAULT_ROLES if roles is None else roles)
+            case CreateUser():
+                await self._create_user(command)
             case ChangePassword(name, password):
                 self._users.require(name)
                 check_new_password(password)
                 await self._users.change(name, password_hash=await self._passwords.hash(password))
             case ChangeRoles(name, roles):
                 await self._users.change(name, roles=roles)
+            case ChangeTenant(name, tenant):
+                await self._users.change(name, tenant=tenant)
             case DisableUser(name):
                 await self._users.change(name, disabled=True)
             case EnableUser(name):
@@ -166,12 +187,16 @@ class Administration:
             case _:
                 assert_never(command)
 
-    async def _create_user(self, name: str, password: str, roles: frozenset[str]) -> None:
+    async def _create_user(self, command: CreateUser) -> None:
+        roles = DEFAULT_ROLES if command.roles is None else command.roles
+        tenant = DEFAULT_TENANT if command.tenant is None else command.tenant
         # All that can be refused is refused before the costly part; the store looks again.
-        check_name(name)
+        check_name(command.name)
         check_roles(roles)
-        check_new_password(password)
-        await self._users.add(name, roles=roles, password_hash=await self._passwords.hash(password))
+        check_tenant(tenant)
+        check_new_password(command.password)
+        password_hash = await self._passwords.hash(command.password)
+        await self._users.add(command.name, roles=roles, password_hash=password_hash, tenant=tenant)
 
     async def _create_token(self, name: str, ttl_s: float) -> pa.Table:
         if ttl_s > self._ttl_max_s:

@@ -22,6 +22,7 @@ class FailureKind(StrEnum):
     UNKNOWN_TOKEN = auto()
     EXPIRED = auto()
     TURNED_AWAY = auto()
+    ON_BEHALF_OF = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,15 @@ class Authenticator(ABC):
         """Whom `token` speaks for, with the roles of now. SESSION_EXPIRED: it was good once."""
 
     @abstractmethod
+    def act_for(self, actor: Principal, subject_name: str) -> Principal:
+        """The subject, with `actor`, who was authenticated for this call, acting for them.
+
+        ACCESS_DENIED where no rule allows it, in the same words as for a subject that does not exist.
+        """
+
+    @abstractmethod
     def issue(self, principal: Principal) -> str:
-        """A short-lived token for one who has just proved who they are."""
+        """A short-lived token for one who has just proved who they are. Never for one who is acted for."""
 
 
 class PasswordCheck(ABC):

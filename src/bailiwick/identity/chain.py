@@ -2,6 +2,7 @@
 
 It decides nothing about credentials itself: `PasswordCheck` and the `BearerCheck`s do. It says the same words
 and takes its time whatever was wrong. How attacks are slowed without locking others out: see `throttle.py`.
+Who was found gets all of their roles from `people.py`, anew each time.
 """
 
 import asyncio
@@ -18,7 +19,9 @@ from bailiwick.identity.authenticator import (
     Peer,
     RejectedToken,
 )
+from bailiwick.identity.impersonation import not_allowed
 from bailiwick.identity.passwords import is_possible
+from bailiwick.identity.people import People
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.throttle import Throttle
 from bailiwick.identity.tokens import SignedTokens
@@ -41,13 +44,16 @@ class Chain(Authenticator):
         signed: SignedTokens,
         others: Sequence[BearerCheck] = (),
         *,
+        people: People | None = None,
         failure_delay_s: float,
         hashing_threads: int,
         on_failure: OnFailure = lambda _kind: None,
         now: Clock = monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
+        """Without `people`, everyone has the roles given to them, and nobody acts for anybody."""
         self._passwords = passwords
+        self._people = people
         self._signed = signed
         self._bearers: tuple[BearerCheck, ...] = (signed, *others)
         self._throttle = Throttle(failure_delay_s)
@@ -71,7 +77,7 @@ class Chain(Authenticator):
         else:
             verdict = self._wrong_password(name, network)
         if isinstance(verdict, Principal):
-            return verdict
+            return self._with_all_roles(verdict)
         await self._hold(verdict)
         raise BailiwickError(Code.AUTHENTICATION_FAILED, "The user name or the password is wrong.")
 
@@ -79,13 +85,25 @@ class Chain(Authenticator):
         for check in self._bearers:
             if check.recognises(token):
                 try:
-                    return await check.verify(token)
+                    return self._with_all_roles(await check.verify(token))
                 except RejectedToken as rejected:
                     raise await self._refusal(rejected, peer) from None
         raise await self._refusal(RejectedToken(FailureKind.UNKNOWN_TOKEN), peer)
 
+    def act_for(self, actor: Principal, subject_name: str) -> Principal:
+        try:
+            if self._people is None:
+                raise not_allowed(actor)
+            return self._people.acted_for(actor, subject_name)
+        except BailiwickError:
+            self._on_failure(FailureKind.ON_BEHALF_OF)
+            raise
+
     def issue(self, principal: Principal) -> str:
         return self._signed.issue(principal)
+
+    def _with_all_roles(self, principal: Principal) -> Principal:
+        return principal if self._people is None else self._people.with_all_roles(principal)
 
     async def _verify_in_turn(self, name: str, password: str, network: str) -> Principal | float:
         """The principal, or how long the answer is to wait. The record is looked at only now, in turn: so a

@@ -1,7 +1,7 @@
 """The administration statements, read before Spark sees them. It reads; `administration.py` acts.
 
-    statement := CREATE USER name [WITH] PASSWORD string [ROLES roles]
-               | ALTER USER name ( [WITH] PASSWORD string | ROLES roles | DISABLE | ENABLE )
+    statement := CREATE USER name [WITH] PASSWORD string { ROLES roles | TENANT string }
+               | ALTER USER name ( [WITH] PASSWORD string | ROLES roles | TENANT string | DISABLE | ENABLE )
                | DROP USER name
                | SHOW USERS
                | CREATE TOKEN FOR name [TTL string]
@@ -15,7 +15,7 @@
 
 Keywords are read in any case and are not reserved. Comments (`--`, `/* nested */`) may stand between any two
 words, a semicolon at the end. A TTL is a whole number and a unit: '45s', '30m', '8h', '7d'. The whole has at
-most 16,384 characters. Which names a user may have is said in `users.py`.
+most 16,384 characters. Which names users and tenants may have is said in `users.py`.
 
 None of the openings (the first two words) means anything to Spark. A text that begins with one of them and
 then goes wrong is a SYNTAX_ERROR of ours; every other text is none of our business. No message repeats what
@@ -24,7 +24,7 @@ it found: that might be a password in the wrong place.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bailiwick.errors import BailiwickError, Code, Position
 from bailiwick.identity.lexer import Kind, Lexer, Token, first_words
@@ -37,6 +37,7 @@ class CreateUser:
     name: str
     password: str = field(repr=False)
     roles: frozenset[str] | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,12 @@ class ChangePassword:
 class ChangeRoles:
     name: str
     roles: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTenant:
+    name: str
+    tenant: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,7 @@ Command = (
     CreateUser
     | ChangePassword
     | ChangeRoles
+    | ChangeTenant
     | DisableUser
     | EnableUser
     | DropUser
@@ -135,8 +143,9 @@ def redacted(sql: str) -> str:
     except BailiwickError:
         return f"{' '.join(opening)} …"
     match command:
-        case CreateUser(name, _, roles):
-            return f"CREATE USER {quoted_name(name)} PASSWORD '***'" + (_roles(roles) if roles else "")
+        case CreateUser(name, _, roles, tenant):
+            in_tenant = f" TENANT {quoted_string(tenant)}" if tenant is not None else ""
+            return f"CREATE USER {quoted_name(name)} PASSWORD '***'{_roles(roles)}{in_tenant}"
         case ChangePassword(name, _):
             return f"ALTER USER {quoted_name(name)} PASSWORD '***'"
         case RevokeToken(identifier):
@@ -158,8 +167,8 @@ def quoted_string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _roles(roles: frozenset[str]) -> str:
-    return f" ROLES ({', '.join(quoted_name(role) for role in sorted(roles))})"
+def _roles(roles: frozenset[str] | None) -> str:
+    return f" ROLES ({', '.join(quoted_name(role) for role in sorted(roles))})" if roles else ""
 
 
 def _opening(sql: str) -> tuple[str, str] | None:
@@ -228,14 +237,22 @@ class _Reader:
 
 def _create_user(reader: _Reader) -> Command:
     name = reader.name()
-    password = _password(reader)
-    return CreateUser(name, password, reader.roles() if reader.accept("ROLES") else None)
+    command = CreateUser(name, _password(reader))
+    while True:
+        if command.roles is None and reader.accept("ROLES"):
+            command = replace(command, roles=reader.roles())
+        elif command.tenant is None and reader.accept("TENANT"):
+            command = replace(command, tenant=reader.string())
+        else:
+            return command
 
 
 def _alter_user(reader: _Reader) -> Command:
     name = reader.name()
     if reader.accept("ROLES"):
         return ChangeRoles(name, reader.roles())
+    if reader.accept("TENANT"):
+        return ChangeTenant(name, reader.string())
     if reader.accept("DISABLE"):
         return DisableUser(name)
     if reader.accept("ENABLE"):

@@ -47,6 +47,8 @@ class SignedTokens(BearerCheck):
 
     def issue(self, principal: Principal) -> str:
         """A token for a user that is there and not disabled; else AUTHENTICATION_FAILED."""
+        if principal.is_acted_for:
+            raise ValueError("a token would outlast the right to act for its user")
         user = self._users.find(principal.name)
         if user is None or user.disabled:
             raise BailiwickError(Code.AUTHENTICATION_FAILED, "The user cannot sign in any more.")

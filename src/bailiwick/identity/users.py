@@ -18,13 +18,13 @@ from bailiwick.clock import Clock, wall
 from bailiwick.database import schema
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.principal import ADMIN, READER, WRITER, Principal
+from bailiwick.identity.principal import ADMIN, BUILT_IN_ROLES, DEFAULT_TENANT, Principal
 from bailiwick.identity.unbroken import Unbroken
 
-ROLES = frozenset({ADMIN, WRITER, READER})
-DEFAULT_TENANT = "default"
 NAME_CHARS_MAX = 128
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}", re.ASCII)
+TENANT_CHARS_MAX = 64
+TENANT = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}", re.ASCII)
 USERS_MAX = 100_000
 
 
@@ -32,6 +32,7 @@ USERS_MAX = 100_000
 class User:
     name: str
     roles: frozenset[str]
+    """Those given to the user: built-in ones. What they have besides comes with these, and by policy."""
     tenant: str
     created_at: float
     # Another number after every change that must end the signed tokens handed out before it. It is drawn, not
@@ -107,6 +108,7 @@ class UserStore:
         """A new user. Refused if there is one of that name, also one that differs only in case."""
         check_name(name)
         check_roles(roles)
+        check_tenant(tenant)
         return await self._unbroken.run(self._add(name, roles, password_hash, tenant))
 
     async def change(
@@ -116,11 +118,14 @@ class UserStore:
         roles: frozenset[str] | None = None,
         password_hash: str | None = None,
         disabled: bool | None = None,
+        tenant: str | None = None,
     ) -> User:
         """Change what is given. Ends every signed token of the user. The last admin stays one."""
         if roles is not None:
             check_roles(roles)
-        return await self._unbroken.run(self._change(name, roles, password_hash, disabled))
+        if tenant is not None:
+            check_tenant(tenant)
+        return await self._unbroken.run(self._change(name, roles, password_hash, disabled, tenant))
 
     async def rehash(self, name: str, *, old_hash: str, new_hash: str) -> None:
         """The same password, hashed anew. Does nothing if the password has been changed meanwhile."""
@@ -152,7 +157,12 @@ class UserStore:
             return user
 
     async def _change(
-        self, name: str, roles: frozenset[str] | None, password_hash: str | None, disabled: bool | None
+        self,
+        name: str,
+        roles: frozenset[str] | None,
+        password_hash: str | None,
+        disabled: bool | None,
+        tenant: str | None,
     ) -> User:
         async with self._changing:
             before = self.require(name)
@@ -161,6 +171,7 @@ class UserStore:
                 roles=before.roles if roles is None else roles,
                 password_hash=before.password_hash if password_hash is None else password_hash,
                 disabled=before.disabled if disabled is None else disabled,
+                tenant=before.tenant if tenant is None else tenant,
                 generation=_generation(),
             )
             if not after.is_active_admin:
@@ -211,14 +222,26 @@ def check_name(name: str) -> None:
 
 
 def check_roles(roles: frozenset[str]) -> None:
-    unknown = sorted(roles - ROLES)
-    if unknown or not roles:
-        named = f"There is no role '{unknown[0]}'." if unknown else "A user has at least one role."
+    """Whether these can be given to a user. Roles of one's own making come by GRANT ROLE."""
+    others = sorted(roles - BUILT_IN_ROLES)
+    if others or not roles:
+        named = f"There is no built-in role '{others[0]}'." if others else "A user has at least one role."
         raise BailiwickError(
             Code.INVALID_ARGUMENTS,
-            f"{named} The roles are: {', '.join(sorted(ROLES))}.",
+            f"{named} The built-in roles are: {', '.join(sorted(BUILT_IN_ROLES))}. Any other is given by "
+            "GRANT ROLE … TO USER ….",
             sqlstate="42704",
             details={"reason": "unknown", "kind": "role"},
+        )
+
+
+def check_tenant(tenant: str) -> None:
+    if TENANT.fullmatch(tenant) is None:
+        raise BailiwickError(
+            Code.INVALID_ARGUMENTS,
+            f"A tenant's name has 1 to {TENANT_CHARS_MAX} characters: letters a-z, digits and _ . -, "
+            "and begins with a letter or a digit.",
+            details={"reason": "name", "kind": "tenant"},
         )
 
 

@@ -1,7 +1,8 @@
 """What the gateway remembers of a client between its calls: current schema, time zone, a few options.
 
 A session grants nothing. Every call proves anew who calls, and a session is only ever found by its own
-principal. It is not an engine's session either: a lease is told these settings for the one query it serves.
+principal, and only while the same one acts for them. It is not an engine's session either: a lease is told
+these settings for the one query it serves.
 
 A session is offered with the first answer and costs nothing until the client comes back with it, so that a
 client that ignores the offer leaves no trace. Whoever comes back with one that has ended is told so, and
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.abilities import seen_by
 from bailiwick.identity.principal import Principal
 from bailiwick.queries.routing import SystemName
 from bailiwick.queries.statement import DEFAULT_CATALOG, Statement
@@ -38,6 +40,7 @@ SESSIONS_SCHEMA = pa.schema(
         pa.field("session_id", pa.string()),
         pa.field("principal", pa.string()),
         pa.field("tenant", pa.string()),
+        pa.field("actor", pa.string()),
         pa.field("door", pa.string()),
         pa.field("client", pa.string()),
         pa.field("catalog", pa.string()),
@@ -82,12 +85,18 @@ class ClientSession:
     id: ClientSessionId = field(repr=False)
     principal: str
     tenant: str
+    actor: str | None
+    """Who acts for the principal; None where they act for themselves."""
     door: str
     client: str
     """Where the client is: `loopback` or `remote`."""
     opened_at: float
     last_used_at: float
     settings: SessionSettings = field(default_factory=SessionSettings)
+
+    @property
+    def shelf(self) -> "_ShelfKey":
+        return self.tenant, self.principal, self.actor
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,10 @@ class SessionLimits:
     """A session that is not used for this long ends."""
     per_principal_max: int = 1_000
     total_max: int = 10_000
+
+
+_ShelfKey = tuple[str, str, str | None]
+"""Tenant, name, and who acts for them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,7 +129,7 @@ class ClientSessions:
         self._now = now
         self._started_at = now()
         self._swept_at = now()
-        self._shelves: dict[tuple[str, str], _Shelf] = {}
+        self._shelves: dict[_ShelfKey, _Shelf] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -129,8 +142,7 @@ class ClientSessions:
     def offer(self, principal: Principal, door: str, client: str) -> ClientSession:
         """A session that the client may come back with. Nothing is kept of it until then."""
         now = self._now()
-        session_id = ClientSessionId(secrets.token_hex(16))
-        return ClientSession(session_id, principal.name, principal.tenant, door, client, now, now)
+        return _session(ClientSessionId(secrets.token_hex(16)), principal, door, client, now, now)
 
     def find(
         self, session_id: ClientSessionId, principal: Principal, *, offered_at: float, door: str, client: str
@@ -141,16 +153,14 @@ class ClientSessions:
         """
         now = self._now()
         self._sweep(now)
-        shelf = self._shelves.setdefault((principal.tenant, principal.name), _Shelf())
+        shelf = self._shelves.setdefault((principal.tenant, principal.name, principal.actor), _Shelf())
         session = shelf.kept.get(session_id)
         if session is not None and session.last_used_at <= now - self._limits.idle_s:
             self._end(shelf, session_id)
             session = None
         if session is None:
             self._refuse_ended(shelf, session_id, offered_at, now)
-            session = ClientSession(
-                session_id, principal.name, principal.tenant, door, client, offered_at, now
-            )
+            session = _session(session_id, principal, door, client, offered_at, now)
             self._keep(shelf, session)
         session.last_used_at = now
         shelf.kept.move_to_end(session_id)
@@ -158,7 +168,7 @@ class ClientSessions:
 
     def change(self, session: ClientSession, settings: SessionSettings) -> None:
         """Let these settings hold from the session's next statement on."""
-        shelf = self._shelves.setdefault((session.tenant, session.principal), _Shelf())
+        shelf = self._shelves.setdefault(session.shelf, _Shelf())
         if session.id in shelf.ended_at:
             # A call that was still under way when the session was closed.
             raise expired()
@@ -168,18 +178,19 @@ class ClientSessions:
 
     def close(self, session: ClientSession) -> None:
         """End it: its token is worth nothing from now on. One that has ended or was only offered is fine."""
-        shelf = self._shelves.get((session.tenant, session.principal))
+        shelf = self._shelves.get(session.shelf)
         if shelf is not None and session.id in shelf.kept:
             self._end(shelf, session.id)
 
     async def rows(self, principal: Principal) -> pa.Table:
-        """What `system.runtime.sessions` shows: administrators all, others their own; the newest first."""
+        """What `system.runtime.sessions` shows: whatever `abilities.seen_by` says, the newest first."""
         self._sweep(self._now(), at_once=True)
+        whose = seen_by(principal)
         shown = [
             session
             for shelf in self._shelves.values()
             for session in shelf.kept.values()
-            if principal.is_admin or (session.tenant, session.principal) == (principal.tenant, principal.name)
+            if whose.covers(session.principal, session.tenant)
         ]
         rows = [_row(session) for session in sorted(shown, key=lambda each: -each.opened_at)]
         return pa.Table.from_pylist(rows, schema=SESSIONS_SCHEMA)
@@ -234,12 +245,26 @@ def expired() -> BailiwickError:
     )
 
 
+def _session(
+    session_id: ClientSessionId,
+    principal: Principal,
+    door: str,
+    client: str,
+    opened_at: float,
+    last_used_at: float,
+) -> ClientSession:
+    return ClientSession(
+        session_id, principal.name, principal.tenant, principal.actor, door, client, opened_at, last_used_at
+    )
+
+
 def _row(session: ClientSession) -> dict[str, Any]:
     settings = session.settings
     return {
         "session_id": session.id[:SHOWN_ID_CHARS],
         "principal": session.principal,
         "tenant": session.tenant,
+        "actor": session.actor,
         "door": session.door,
         "client": session.client,
         "catalog": settings.catalog,

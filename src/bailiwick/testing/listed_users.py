@@ -1,15 +1,21 @@
 """An authenticator that knows a fixed list of users, for testing doors without a database."""
 
 import secrets
+from dataclasses import replace
 
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import NOBODY, Authenticator, Peer
+from bailiwick.identity.impersonation import not_allowed
 from bailiwick.identity.principal import Principal
 
 
 class ListedUsers(Authenticator):
-    def __init__(self, users: dict[str, tuple[str, Principal]]) -> None:
+    def __init__(
+        self, users: dict[str, tuple[str, Principal]], *, acting_for: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
+        """`acting_for` lists who may act for whom, by name."""
         self._users = users
+        self.acting_for = acting_for
         self._tokens: dict[str, Principal] = {}
         self._expired: set[str] = set()
         self.peers: list[Peer] = []
@@ -29,6 +35,11 @@ class ListedUsers(Authenticator):
         if principal is None:
             raise BailiwickError(Code.AUTHENTICATION_FAILED, "The token is not valid.")
         return principal
+
+    def act_for(self, actor: Principal, subject_name: str) -> Principal:
+        if (actor.name, subject_name) not in self.acting_for:
+            raise not_allowed(actor)
+        return replace(self._users[subject_name][1], actor=actor.name)
 
     def issue(self, principal: Principal) -> str:
         token = secrets.token_urlsafe(24)

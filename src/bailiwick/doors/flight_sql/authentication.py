@@ -1,4 +1,5 @@
-"""Credentials as drivers send them: a bearer token with every call, a name and password with Handshake.
+"""Credentials as drivers send them: a bearer token with every call, a name and password with Handshake. And
+on whose behalf they are sent.
 
 This reads headers; whether a credential is good is for the authenticator to say, and what follows from it for
 `caller.py`. All failures are AUTHENTICATION_FAILED, and none repeats what was sent.
@@ -13,6 +14,8 @@ from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import Peer
+from bailiwick.identity.impersonation import ON_BEHALF_OF_HEADER
+from bailiwick.identity.users import NAME_CHARS_MAX
 
 Context = Any
 """A grpc.aio.ServicerContext; grpc ships no types."""
@@ -72,6 +75,22 @@ def authorization(context: Context) -> tuple[str, str]:
         if key == "auth-token-bin":
             return "bearer", _text(value)
     raise failed("No credentials were sent.")
+
+
+def on_behalf_of(context: Context) -> str | None:
+    """Whom the caller says to act for; None if for themselves.
+
+    Anything but one name is refused: whoever sends the header does not mean to act for themselves.
+    """
+    values = [value for key, value in context.invocation_metadata() or () if key == ON_BEHALF_OF_HEADER]
+    if not values:
+        return None
+    name = _text(values[0])
+    if len(values) > 1 or not 0 < len(name) <= NAME_CHARS_MAX:
+        raise BailiwickError(
+            Code.INVALID_ARGUMENTS, f"The header {ON_BEHALF_OF_HEADER} must be there once and name one user."
+        )
+    return name
 
 
 def _text(value: str | bytes) -> str:

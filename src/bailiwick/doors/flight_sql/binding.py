@@ -16,6 +16,7 @@ import pyarrow as pa
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.clock import Clock
 from bailiwick.doors.flight_sql.prepared import Handles, PreparedStatement, counted
+from bailiwick.doors.flight_sql.tickets import bearer_of
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.engines.parameters import Row, rows_of, size_bytes
 from bailiwick.errors import BailiwickError, Code
@@ -254,6 +255,7 @@ def _too_large(limits: BindingLimits) -> BailiwickError:
 
 
 def _key(principal: Principal, handle: bytes) -> bytes:
-    digest = hashlib.sha256(f"{len(principal.name)}:{principal.name}:{principal.tenant}:".encode())
+    bearer = bearer_of(principal).SerializeToString(deterministic=True)
+    digest = hashlib.sha256(len(bearer).to_bytes(4) + bearer)
     digest.update(handle)
     return digest.digest()

@@ -3,6 +3,11 @@
 A call without a session is offered one, as a token in the `authorization` header of the answer, which most
 drivers adopt, and as the cookie `arrow_flight_session_id`, which others keep. Either alone will do. So two
 connections that were given the same credential have two sessions, and neither changes the other's schema.
+
+A caller may act for somebody else where a rule allows it: the header `x-bailiwick-on-behalf-of` says for
+whom. A session that began so goes on so; its token needs no header beside it, and is good for nothing else:
+neither for another subject nor for the actor's own affairs. A session of the actor's own is left aside when
+the header is there, and another is offered.
 """
 
 import ipaddress
@@ -17,17 +22,19 @@ from bailiwick.doors.flight_sql.authentication import (
     authorization,
     failed,
     has_authorization,
+    on_behalf_of,
     password_of,
     peer_of,
 )
 from bailiwick.doors.flight_sql.drivers import PLAIN, Driver, driver_of
-from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens
+from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens, Standing
 from bailiwick.engines.parameters import Row
 from bailiwick.identity.authenticator import Authenticator, Peer
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.queries.client_sessions import ClientSession, ClientSessions, SessionSettings, expired
 from bailiwick.queries.statement import Statement
+from bailiwick.secrets import Secret
 
 DOOR = "flight_sql"
 COOKIE = "arrow_flight_session_id"
@@ -92,15 +99,16 @@ class Callers:
         scheme, credential = authorization(context)
         if scheme != "bearer":
             raise failed("Sign in first: this call needs a bearer token.")
-        peer = peer_of(context)
+        peer, subject = peer_of(context), on_behalf_of(context)
         token = self._tokens.read(credential)
         if token is not None:
-            return await self._returning(token, peer)
-        principal = await self._authenticator.authenticate_bearer(credential, peer=peer)
+            return await self._returning(token, subject, peer)
+        standing = Standing(Secret(credential), subject)
+        principal = await self._principal(standing, peer)
         cookie = _cookie(context)
         if cookie is not None:
-            return self._by_cookie(cookie, credential, principal, peer)
-        return self._newcomer(credential, principal, peer)
+            return self._by_cookie(cookie, standing, principal, peer)
+        return self._newcomer(standing, principal, peer)
 
     async def handshake(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """Answer with a token, in the header for most drivers and in one message for the others."""
@@ -108,38 +116,55 @@ class Callers:
             caller = await self.caller(context)
             token = _bearer(caller.greeting) or authorization(context)[1]
         else:
+            subject = on_behalf_of(context)
             name, password = await password_of(requests, context)
             peer = peer_of(context)
-            principal = await self._authenticator.authenticate_basic(name, password, peer=peer)
-            caller = self._newcomer(self._authenticator.issue(principal), principal, peer)
+            actor = await self._authenticator.authenticate_basic(name, password, peer=peer)
+            principal = self._acting(actor, subject)
+            standing = Standing(Secret(self._authenticator.issue(actor)), subject)
+            caller = self._newcomer(standing, principal, peer)
             token = _bearer(caller.greeting)
         await context.send_initial_metadata(caller.greeting or _greeting(token))
         await context.write(flight.HandshakeResponse(payload=token.encode()).SerializeToString())
 
-    async def _returning(self, token: SessionToken, peer: Peer) -> Caller:
-        credential = self._tokens.credential(token)
-        principal = await self._authenticator.authenticate_bearer(credential, peer=peer)
-        return self._found(token, credential, principal, peer)
+    async def _returning(self, token: SessionToken, subject: str | None, peer: Peer) -> Caller:
+        standing = self._tokens.standing(token)
+        if subject is None or subject == standing.subject:
+            return self._found(token, standing, await self._principal(standing, peer), peer)
+        if standing.subject is not None:
+            raise failed("This session acts for somebody else. Sign in again to act for another.")
+        actor = self._found(token, standing, await self._principal(standing, peer), peer).principal
+        return self._newcomer(Standing(standing.credential, subject), self._acting(actor, subject), peer)
 
-    def _by_cookie(self, cookie: str, credential: str, principal: Principal, peer: Peer) -> Caller:
+    def _by_cookie(self, cookie: str, standing: Standing, principal: Principal, peer: Peer) -> Caller:
         """The cookie says which session; who calls was proved by the credential beside it."""
         token = self._tokens.read(cookie)
         if token is None:
             raise expired()
-        return self._found(token, credential, principal, peer)
+        if standing.subject is not None and self._tokens.standing(token).subject is None:
+            return self._newcomer(standing, principal, peer)
+        return self._found(token, standing, principal, peer)
 
-    def _found(self, token: SessionToken, credential: str, principal: Principal, peer: Peer) -> Caller:
+    def _found(self, token: SessionToken, standing: Standing, principal: Principal, peer: Peer) -> Caller:
         self._tokens.check_owner(token, principal)
         session = self._sessions.find(
             token.session_id, principal, offered_at=token.issued_at, door=DOOR, client=_place(peer)
         )
         if not self._tokens.is_due(token):
             return Caller(principal, session)
-        return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, credential)))
+        return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, standing)))
 
-    def _newcomer(self, credential: str, principal: Principal, peer: Peer) -> Caller:
+    def _newcomer(self, standing: Standing, principal: Principal, peer: Peer) -> Caller:
         session = self._sessions.offer(principal, DOOR, _place(peer))
-        return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, credential)))
+        return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, standing)))
+
+    async def _principal(self, standing: Standing, peer: Peer) -> Principal:
+        credential = standing.credential.reveal()
+        actor = await self._authenticator.authenticate_bearer(credential, peer=peer)
+        return self._acting(actor, standing.subject)
+
+    def _acting(self, actor: Principal, subject: str | None) -> Principal:
+        return actor if subject is None else self._authenticator.act_for(actor, subject)
 
 
 def _greeting(token: str) -> Headers:

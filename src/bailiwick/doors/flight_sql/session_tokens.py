@@ -1,8 +1,9 @@
 """Tokens that carry a session: what a client shows instead of the credential it first came with.
 
-A token is sealed and holds a session's id, whose it is, a fingerprint of the credential that it stands for,
-and when it was made. It does not hold the credential: that stays here, in memory, and is checked anew on
-every call, so a token ends with it, at once. After a restart nothing is known of it: one signs in again.
+A token is sealed and holds a session's id, whose it is, a fingerprint of what it stands for, and when it was
+made. It stands for a credential and, where its holder acts for somebody else, for whom. Neither is in it:
+they stay here, in memory, and are checked anew on every call, so a token ends with its credential, and with
+the right to act for somebody, at once. After a restart nothing is known of it: one signs in again.
 """
 
 import base64
@@ -23,7 +24,7 @@ from bailiwick.secrets import Secret
 PREFIX = "bws_"
 PURPOSE = "session"
 TOKEN_CHARS_MAX = 512
-CREDENTIALS_MAX = 20_000
+STANDINGS_MAX = 20_000
 
 _FIELDS = struct.Struct(">16s32s32sd")
 
@@ -36,6 +37,21 @@ class SessionToken:
     issued_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a token stands for: a credential, and on whose behalf it is shown, if on anybody's."""
+
+    credential: Secret
+    subject: str | None = None
+
+    @property
+    def fingerprint(self) -> bytes:
+        credential = self.credential.reveal()
+        # The length comes first, so that no credential and subject read like another credential and subject.
+        text = f"{len(credential)}:{credential}:{self.subject or ''}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
 class SessionTokens:
     """Makes tokens, and knows its own again. They live for twice the time that a session may be idle."""
 
@@ -43,12 +59,12 @@ class SessionTokens:
         self._seal = seal
         self._idle_s = idle_s
         self._now = now
-        self._credentials: OrderedDict[bytes, Secret] = OrderedDict()
+        self._standings: OrderedDict[bytes, Standing] = OrderedDict()
 
-    def issue(self, session_id: ClientSessionId, principal: Principal, credential: str) -> str:
-        """A token for this session of `principal`, good as long as their `credential` is."""
+    def issue(self, session_id: ClientSessionId, principal: Principal, standing: Standing) -> str:
+        """A token for this session of `principal`, good as long as what it stands for is."""
         issued_at = self._now()
-        fingerprint = self._remember(credential)
+        fingerprint = self._remember(standing)
         payload = _FIELDS.pack(bytes.fromhex(session_id), _owner(principal), fingerprint, issued_at)
         sealed = self._seal.seal(PURPOSE, payload, expires_at=issued_at + 2 * self._idle_s)
         return PREFIX + base64.urlsafe_b64encode(sealed).decode().rstrip("=")
@@ -72,13 +88,13 @@ class SessionTokens:
         session_id, owner, fingerprint, issued_at = _FIELDS.unpack(payload)
         return SessionToken(ClientSessionId(session_id.hex()), owner, fingerprint, issued_at)
 
-    def credential(self, token: SessionToken) -> str:
+    def standing(self, token: SessionToken) -> Standing:
         """What the token stands for, to be checked anew. SESSION_EXPIRED if nothing is known of it."""
-        credential = self._credentials.get(token.fingerprint)
-        if credential is None:
+        standing = self._standings.get(token.fingerprint)
+        if standing is None:
             raise expired()
-        self._credentials.move_to_end(token.fingerprint)
-        return credential.reveal()
+        self._standings.move_to_end(token.fingerprint)
+        return standing
 
     def check_owner(self, token: SessionToken, principal: Principal) -> None:
         """Another's token is refused as one that has ended, so that trying teaches nothing."""
@@ -89,14 +105,15 @@ class SessionTokens:
         """Whether it is time for a new one. A client that comes often enough is never without."""
         return self._now() - token.issued_at > self._idle_s / 2
 
-    def _remember(self, credential: str) -> bytes:
-        fingerprint = hashlib.sha256(credential.encode("utf-8", "surrogatepass")).digest()
-        self._credentials[fingerprint] = Secret(credential)
-        self._credentials.move_to_end(fingerprint)
-        if len(self._credentials) > CREDENTIALS_MAX:
-            self._credentials.popitem(last=False)
+    def _remember(self, standing: Standing) -> bytes:
+        fingerprint = standing.fingerprint
+        self._standings[fingerprint] = standing
+        self._standings.move_to_end(fingerprint)
+        if len(self._standings) > STANDINGS_MAX:
+            self._standings.popitem(last=False)
         return fingerprint
 
 
 def _owner(principal: Principal) -> bytes:
-    return hashlib.sha256(f"{principal.tenant}\0{principal.name}".encode("utf-8", "surrogatepass")).digest()
+    names = (principal.tenant, principal.name, principal.actor or "")
+    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()

@@ -1,7 +1,8 @@
 """Tickets: what a client shows at DoGet for the answer it was promised at GetFlightInfo.
 
-A ticket is self-contained and sealed, made out to one principal, and lives for a while. One that is forged,
-expired or somebody else's is refused in the same words, so that trying teaches nothing.
+A ticket is self-contained and sealed, made out to one principal, and to whoever acts for them, and lives for
+a while. One that is forged, expired or somebody else's is refused in the same words, so that trying teaches
+nothing.
 """
 
 from dataclasses import dataclass, field
@@ -133,4 +134,5 @@ def refusal() -> BailiwickError:
 
 
 def bearer_of(principal: Principal) -> sealed.Bearer:
-    return sealed.Bearer(name=principal.name, tenant=principal.tenant)
+    """Whom a sealed thing is for. One made on behalf of somebody is neither theirs nor the actor's own."""
+    return sealed.Bearer(name=principal.name, tenant=principal.tenant, actor=principal.actor)
