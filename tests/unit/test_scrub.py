@@ -108,17 +108,25 @@ WORDS = st.text(alphabet=string.ascii_letters + " ,.;:()'\"=-_\n", max_size=60)
 SECRET_VALUES = st.text(alphabet=string.ascii_letters + string.digits, min_size=12, max_size=40).filter(
     lambda value: any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 )
+SECRET_CARRIERS = (
+    "password={}",
+    "PASSWORD '{}'",
+    "IDENTIFIED BY '{}'",
+    "PA\u017f\u017fWORD={}",
+    "pwd={}",
+    "secret = {}",
+    "?sas={}",
+    '"access_token": "{}"',
+    "Authorization: Bearer {}",
+    "spark.hadoop.fs.s3a.access.key={}",
+    "fs.azure.account.key.acc.dfs.core.windows.net={}",
+    "https://user:{}@host.example/path",
+    "https://host.example/x?X-Amz-Signature={}&y=1",
+    "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
+)
 CARRIERS = st.sampled_from(
     [
-        "password={}",
-        "PASSWORD '{}'",
-        "secret = {}",
-        '"access_token": "{}"',
-        "Authorization: Bearer {}",
-        "spark.hadoop.fs.s3a.access.key={}",
-        "fs.azure.account.key.acc.dfs.core.windows.net={}",
-        "https://user:{}@host.example/path",
-        "https://host.example/x?X-Amz-Signature={}&y=1",
+        *SECRET_CARRIERS,
         "s3://bucket/{}",
         "file:/srv/{}/x",
         "/srv/lake/{}",
@@ -131,6 +139,11 @@ CARRIERS = st.sampled_from(
 @given(before=WORDS, carrier=CARRIERS, secret=SECRET_VALUES, after=WORDS)
 def test_no_planted_secret_survives(before: str, carrier: str, secret: str, after: str) -> None:
     assert secret not in scrub(f"{before} {carrier.format(secret)} {after}")
+
+
+@given(before=WORDS, carrier=st.sampled_from(SECRET_CARRIERS), secret=SECRET_VALUES, after=WORDS)
+def test_no_planted_secret_survives_in_a_log(before: str, carrier: str, secret: str, after: str) -> None:
+    assert secret not in scrub_secrets(f"{before} {carrier.format(secret)} {after}")
 
 
 @given(before=WORDS, carrier=CARRIERS, secret=SECRET_VALUES, after=WORDS)

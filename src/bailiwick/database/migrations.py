@@ -101,6 +101,8 @@ MIGRATIONS: tuple[Migration, ...] = (
                 sequence BIGINT NOT NULL PRIMARY KEY,
                 at DOUBLE PRECISION NOT NULL,
                 principal TEXT NOT NULL,
+                actor TEXT,
+                query_id TEXT,
                 entry TEXT NOT NULL,
                 previous TEXT NOT NULL,
                 hash TEXT NOT NULL
@@ -108,6 +110,8 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
             "CREATE INDEX audit_at ON audit (at)",
             "CREATE INDEX audit_principal ON audit (principal)",
+            "CREATE INDEX audit_actor ON audit (actor)",
+            "CREATE INDEX audit_query_id ON audit (query_id)",
             # In SQLite's words, as are those below: an entry comes after all others, and stays as it is.
             """
             CREATE TRIGGER audit_is_appended BEFORE INSERT ON audit

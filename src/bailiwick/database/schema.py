@@ -112,10 +112,14 @@ audit = Table(
     # Copies of what the entry says, to search by.
     Column("at", Double, nullable=False),
     Column("principal", Text, nullable=False),
+    Column("actor", Text, nullable=True),
+    Column("query_id", Text, nullable=True),
     # The entry as canonical JSON: exactly the text that the hash is of.
     Column("entry", Text, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Index("audit_at", "at"),
     Index("audit_principal", "principal"),
+    Index("audit_actor", "actor"),
+    Index("audit_query_id", "query_id"),
 )
