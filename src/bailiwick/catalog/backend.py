@@ -82,7 +82,37 @@ class Rename:
     entry: Entry
 
 
-Change = CreateNamespace | SetNamespaceProperties | DropNamespace | Create | Swap | Drop | Rename
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a call changed, and where its metadata was right after."""
+
+    name: TableName
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """That a call was done, and what came of it, under the key that its client gave it."""
+
+    key: str
+    principal: str
+    tenant: str
+    route: str
+    digest: str
+    """Of all that was asked: another body under the same key is another call."""
+    places: tuple[Place, ...]
+    done_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Fails if the key is there already. What was done before `forget_before` is forgotten."""
+
+    outcome: Outcome
+    forget_before: float
+
+
+Change = CreateNamespace | SetNamespaceProperties | DropNamespace | Create | Swap | Drop | Rename | Remember
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +121,10 @@ class Stored:
 
     namespaces: Mapping[Namespace, Mapping[str, str]]
     objects: Mapping[TableName, Entry]
+
+
+OUTCOMES_MAX = 200_000
+"""That are known; of more, the oldest are forgotten."""
 
 
 class ConcurrentChangeError(Exception):
@@ -110,3 +144,11 @@ class CatalogBackend(ABC):
 
         Durable when this returns.
         """
+
+    @abstractmethod
+    def outcome(self, key: str) -> Outcome | None:
+        """What was remembered under this key, if it was and is still known."""
+
+    @abstractmethod
+    def known_since(self) -> float:
+        """Of all that was done after this moment the outcome is known."""

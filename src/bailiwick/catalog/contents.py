@@ -15,6 +15,7 @@ from bailiwick.catalog.backend import (
     DropNamespace,
     Entry,
     Kind,
+    Remember,
     Rename,
     SetNamespaceProperties,
     Stored,
@@ -119,6 +120,8 @@ class Contents:
             case Rename(name, new_name, entry):
                 _put(namespaces, name, None)
                 _put(namespaces, new_name, entry)
+            case Remember():
+                return self
         return Contents(self.version + 1, namespaces)
 
 

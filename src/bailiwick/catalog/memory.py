@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from bailiwick.catalog.backend import (
+    OUTCOMES_MAX,
     CatalogBackend,
     Change,
     ConcurrentChangeError,
@@ -13,6 +14,8 @@ from bailiwick.catalog.backend import (
     Drop,
     DropNamespace,
     Entry,
+    Outcome,
+    Remember,
     Rename,
     SetNamespaceProperties,
     Stored,
@@ -21,10 +24,15 @@ from bailiwick.catalog.backend import (
 from bailiwick.names import Namespace, TableName
 
 
+_OfPointers = CreateNamespace | SetNamespaceProperties | DropNamespace | Create | Swap | Drop | Rename
+
+
 class MemoryBackend(CatalogBackend):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stored = Stored({}, {})
+        self._outcomes: dict[str, Outcome] = {}
+        self._known_since = 0.0
 
     def load(self) -> Stored:
         return self._stored
@@ -33,13 +41,36 @@ class MemoryBackend(CatalogBackend):
         with self._lock:
             namespaces = dict(self._stored.namespaces)
             objects = dict(self._stored.objects)
+            outcomes = dict(self._outcomes)
             for change in changes:
-                _apply(namespaces, objects, change)
+                if isinstance(change, Remember):
+                    _require(change.outcome.key not in outcomes)
+                    outcomes[change.outcome.key] = change.outcome
+                else:
+                    _apply(namespaces, objects, change)
             self._stored = Stored(namespaces, objects)
+            self._outcomes = outcomes
+            self._forget(
+                max((item.forget_before for item in changes if isinstance(item, Remember)), default=0)
+            )
+
+    def outcome(self, key: str) -> Outcome | None:
+        return self._outcomes.get(key)
+
+    def known_since(self) -> float:
+        return self._known_since
+
+    def _forget(self, before: float) -> None:
+        while self._outcomes:
+            oldest = next(iter(self._outcomes.values()))
+            if oldest.done_at >= before and len(self._outcomes) <= OUTCOMES_MAX:
+                break
+            del self._outcomes[oldest.key]
+            self._known_since = oldest.done_at
 
 
 def _apply(
-    namespaces: dict[Namespace, Mapping[str, str]], objects: dict[TableName, Entry], change: Change
+    namespaces: dict[Namespace, Mapping[str, str]], objects: dict[TableName, Entry], change: _OfPointers
 ) -> None:
     match change:
         case CreateNamespace(namespace, properties):

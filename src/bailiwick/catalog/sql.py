@@ -8,11 +8,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, select, update
+from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import ColumnElement
 
 from bailiwick.catalog.backend import (
+    OUTCOMES_MAX,
     CatalogBackend,
     Change,
     ConcurrentChangeError,
@@ -22,6 +23,9 @@ from bailiwick.catalog.backend import (
     DropNamespace,
     Entry,
     Kind,
+    Outcome,
+    Place,
+    Remember,
     Rename,
     SetNamespaceProperties,
     Stored,
@@ -29,6 +33,7 @@ from bailiwick.catalog.backend import (
 )
 from bailiwick.database.schema import catalog_namespaces as namespaces
 from bailiwick.database.schema import catalog_objects as objects
+from bailiwick.database.schema import catalog_outcomes as outcomes
 from bailiwick.names import Namespace, TableName, joined, parted
 
 
@@ -96,6 +101,8 @@ class SqlBackend(CatalogBackend):
                 return _rows(
                     connection, statement.values(namespace=joined(new_name.namespace), name=new_name.name)
                 )
+            case Remember(outcome, forget_before):
+                return self._remember(connection, outcome, forget_before)
             case _:
                 assert_never(change)
 
@@ -134,6 +141,39 @@ class SqlBackend(CatalogBackend):
         ).where(self._has(name.namespace))
         return _rows(connection, insert(objects).from_select(columns, values))
 
+    def outcome(self, key: str) -> Outcome | None:
+        with self._engine.begin() as connection:
+            statement = select(outcomes).where(outcomes.c.catalog == self._catalog, outcomes.c.key == key)
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            return None
+        places = tuple(_place(item) for item in json.loads(row.places))
+        return Outcome(row.key, row.principal, row.tenant, row.route, row.digest, places, row.done_at)
+
+    def known_since(self) -> float:
+        statement = select(func.min(outcomes.c.sequence), func.min(outcomes.c.done_at))
+        with self._engine.begin() as connection:
+            first, done_at = connection.execute(statement).one()
+        # The first that ever was is still there: then nothing was forgotten.
+        return 0.0 if first in (None, 1) else float(done_at)
+
+    def _remember(self, connection: Connection, outcome: Outcome, forget_before: float) -> int:
+        last = connection.execute(select(func.coalesce(func.max(outcomes.c.sequence), 0))).scalar_one()
+        too_old = or_(outcomes.c.done_at < forget_before, outcomes.c.sequence <= last + 1 - OUTCOMES_MAX)
+        connection.execute(delete(outcomes).where(too_old))
+        values = {
+            "sequence": last + 1,
+            "catalog": self._catalog,
+            "key": outcome.key,
+            "principal": outcome.principal,
+            "tenant": outcome.tenant,
+            "route": outcome.route,
+            "digest": outcome.digest,
+            "places": json.dumps([_written(place) for place in outcome.places]),
+            "done_at": outcome.done_at,
+        }
+        return _rows(connection, insert(outcomes).values(values))
+
     def _has(self, namespace: Namespace) -> ColumnElement[bool]:
         known = namespaces.alias("known")
         return (
@@ -153,6 +193,16 @@ class SqlBackend(CatalogBackend):
             objects.c.kind == entry.kind.value,
             objects.c.metadata_location == entry.metadata_location,
         )
+
+
+def _written(place: Place) -> list[Any]:
+    entry = place.entry
+    return [list(place.name.parts), entry.kind.value, entry.uuid, entry.metadata_location]
+
+
+def _place(written: list[Any]) -> Place:
+    (*namespace, name), kind, uuid, location = written
+    return Place(TableName(tuple(namespace), name), Entry(Kind(kind), uuid, location))
 
 
 def _rows(connection: Connection, statement: Any) -> int:

@@ -128,6 +128,27 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        3,
+        "what was done under which key of its client",
+        (
+            """
+            CREATE TABLE catalog_outcomes (
+                sequence BIGINT NOT NULL PRIMARY KEY,
+                catalog TEXT NOT NULL,
+                key TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                route TEXT NOT NULL,
+                digest TEXT NOT NULL,
+                places TEXT NOT NULL,
+                done_at DOUBLE PRECISION NOT NULL
+            )
+            """,
+            "CREATE UNIQUE INDEX catalog_outcomes_key ON catalog_outcomes (catalog, key)",
+            "CREATE INDEX catalog_outcomes_done_at ON catalog_outcomes (done_at)",
+        ),
+    ),
 )
 
 

@@ -82,6 +82,25 @@ catalog_objects = Table(
     CheckConstraint("kind IN ('table', 'view')", name="catalog_objects_kind"),
 )
 
+# What was done under which of its clients' keys, written in the transaction that did it.
+catalog_outcomes = Table(
+    "catalog_outcomes",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("catalog", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("route", Text, nullable=False),
+    # Of the whole request.
+    Column("digest", Text, nullable=False),
+    # A JSON list: what was changed, and where its metadata was right after.
+    Column("places", Text, nullable=False),
+    Column("done_at", Double, nullable=False),
+    Index("catalog_outcomes_key", "catalog", "key", unique=True),
+    Index("catalog_outcomes_done_at", "done_at"),
+)
+
 queries = Table(
     "queries",
     metadata,
