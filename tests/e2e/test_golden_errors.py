@@ -22,6 +22,8 @@ from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.errors import MEANINGS, BailiwickError, Code, Position
 from bailiwick.identity.principal import ADMIN, READER, Principal
 from bailiwick.ids import LeaseId, new_lease_id, new_operation_id
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import EMPTY
 from golden_errors import GOLDEN, SETUP, Golden
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -35,8 +37,8 @@ class OneHolder:
     def __init__(self) -> None:
         self.role = ADMIN
 
-    def holder(self, session_handle: str, lease_id: LeaseId) -> Principal | None:  # noqa: ARG002
-        return Principal("ann", frozenset({self.role}))
+    def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:  # noqa: ARG002
+        return Access(Principal("ann", frozenset({self.role})), EMPTY)
 
 
 class Lake:

@@ -16,13 +16,15 @@ from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Completed, EngineLost, Event
 from bailiwick.engines.write import ArrowRows, Write
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.principal import Principal
+from bailiwick.identity.principal import READER, Principal
 from bailiwick.ids import LeaseId, OperationId, QueryId, new_lease_id
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.ingest import IfExists, IfMissing, IngestRequest, IngestService
 from bailiwick.queries.memory import MemoryQueryStore
+from bailiwick.queries.own import UserAnswers
 from bailiwick.queries.query import Query
 from bailiwick.queries.service import QueryService
+from bailiwick.queries.verdict import Refusal, Verdict
 from bailiwick.results.batches import frames, schema_message
 from bailiwick.results.config import ResultsConfig
 from bailiwick.results.spool import Spool
@@ -144,10 +146,16 @@ class IngestHouse:
         return await self.ingests.ingest(request, aiter(sender), query_id=query_id)
 
     async def recorded(self) -> Query:
-        return (await self.queries.visible(None))[0]
+        return (await self.queries.visible())[0]
 
     def staged_files(self) -> Iterable[Path]:
         return [path for path in self.staging_directory.rglob("*") if path.is_file()]
+
+
+def _may_write(who: Principal) -> Verdict:
+    if who.roles - {READER}:
+        return Verdict()
+    return Verdict((Refusal(Code.ACCESS_DENIED, "insert", f"{who.name} may not write."),))
 
 
 @asynccontextmanager
@@ -163,7 +171,7 @@ async def ingest_house(
     queries = QueryService(
         pool=RowsPool(engine),
         engine=engine,
-        administration=FakeAdministration(),
+        answerers=[UserAnswers(FakeAdministration())],
         nodes=list,
         store=MemoryQueryStore(),
         spool=spool,
@@ -172,7 +180,9 @@ async def ingest_house(
         catalog_version=lambda: 1,
         metrics=Metrics(),
     )
-    ingests = IngestService(queries, catalog, staging, client_idle_s=client_idle_s)
+    ingests = IngestService(
+        queries, catalog, staging, client_idle_s=client_idle_s, may_write=lambda who, _table: _may_write(who)
+    )
     async with queries:
         yield IngestHouse(ingests, queries, engine, catalog, tmp_path / "staging")
     await ingests.close()

@@ -20,6 +20,7 @@ from bailiwick.identity.statements import Command
 from bailiwick.ids import LeaseId, NodeId, OperationId, QueryId, new_lease_id
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.memory import MemoryQueryStore
+from bailiwick.queries.own import UserAnswers
 from bailiwick.queries.query import Query
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.statement import Statement
@@ -69,9 +70,15 @@ class FakeSession(EngineSession):
         self._settled = True
 
     async def describe(
-        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+        self,
+        sql: str,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+        parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
     ) -> Description:
-        del lease, timeout_s, parameters
+        del lease, timeout_s, parameters, principal
         self._engine.described.append(sql)
         if self._engine.dying:
             self._engine.dying -= 1
@@ -88,8 +95,11 @@ class FakeSession(EngineSession):
         lease: LeaseId,
         reattachable: bool = False,
         parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
+        may_call: bool = False,
+        explains: bool = False,
     ) -> AsyncIterator[Event]:
-        del operation, lease, parameters
+        del operation, lease, parameters, principal, may_call, explains
         self._engine.executed.append((sql, reattachable))
         self._settled = False
         for event in self._engine.script(sql).events:
@@ -239,7 +249,7 @@ class House:
 
     async def recorded(self) -> Query:
         """The newest query, as it is on disk after a moment."""
-        return (await self.service.visible(None))[0]
+        return (await self.service.visible())[0]
 
 
 @asynccontextmanager
@@ -257,7 +267,7 @@ async def house(
     service = QueryService(
         pool=pool,
         engine=engine,
-        administration=administration,
+        answerers=[UserAnswers(administration)],
         nodes=lambda: [Node(NodeId("fake"), "fake", "ready", "local")],
         store=store,
         spool=spool,

@@ -14,6 +14,7 @@ from bailiwick.engines.engine import Completed, Progress
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId
 from bailiwick.queries.config import LimitsConfig
+from bailiwick.queries.own import UserAnswers
 from bailiwick.queries.query import Query, State
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.statement import Statement
@@ -146,7 +147,7 @@ async def test_a_change_is_on_record_before_it_starts(home: House) -> None:
     home.engine.scripts["insert"] = Watching([asyncio.Event()])
     entering = asyncio.ensure_future(home.ask("insert"))
     await eventually(lambda: bool(home.engine.executed))
-    on_disk = await home.store.recent(principal=None, limit=1)
+    on_disk = await home.store.recent(limit=1)
     seen.append(on_disk[0].state if on_disk else None)
     entering.cancel()
     await asyncio.wait([entering])
@@ -170,15 +171,15 @@ async def test_a_result_without_a_batch_has_the_described_schema(home: House) ->
 
 
 async def test_roles_are_looked_at_before_anything_runs(home: House) -> None:
-    home.engine.scripts["insert"] = Script(kind=Kind.CHANGE)
+    home.engine.scripts["call"] = Script(description=Description(Kind.CHANGE, "Call", catalogs=LAKE))
     home.engine.scripts["set"] = Script(kind=Kind.SESSION)
-    assert (await home.refusal("insert", RITA)).code is Code.ACCESS_DENIED
+    assert (await home.refusal("call", RITA)).code is Code.ACCESS_DENIED
     assert (await home.refusal("set", ADMIN)).code is Code.NOT_SUPPORTED
     assert (await home.refusal("SELECT 1", NOBODY)).code is Code.ACCESS_DENIED
     assert (await home.refusal("SELECT 1 FROM system.runtime.nodes", NOBODY)).code is Code.ACCESS_DENIED
     assert home.engine.executed == []
-    with pytest.raises(BailiwickError, match="may only read"):
-        await home.service.prepare(Statement("insert", RITA, "flight_sql"))
+    with pytest.raises(BailiwickError, match="CALL is for administrators"):
+        await home.service.prepare(Statement("call", RITA, "flight_sql"))
 
 
 async def test_administration_is_ours_and_leaves_no_password_behind(home: House) -> None:
@@ -217,7 +218,7 @@ async def test_system_tables_need_no_engine_and_show_what_one_may_see(home: Hous
 
 async def test_a_system_query_meets_its_deadline(home: House) -> None:
     endless = "SELECT count(*) FROM system.runtime.nodes, range(1000000000000) r(x) WHERE x % 7 = 3"
-    assert (await home.refusal(endless, timeout_s=0.2)).code is Code.QUERY_TIMEOUT
+    assert (await home.refusal(endless, ADMIN, timeout_s=0.2)).code is Code.QUERY_TIMEOUT
 
 
 async def test_nothing_is_left_running_after_a_restart(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ async def test_nothing_is_left_running_after_a_restart(tmp_path: Path) -> None:
         async with QueryService(
             pool=home.pool,
             engine=home.engine,
-            administration=home.administration,
+            answerers=[UserAnswers(home.administration)],
             nodes=list,
             store=home.store,
             spool=home.spool,
@@ -256,7 +257,7 @@ async def test_ends_are_counted(home: House) -> None:
 async def test_many_queries_at_once_all_end(home: House) -> None:
     answers = await asyncio.gather(*(home.ask(f"SELECT {index % 5}") for index in range(200)))
     assert all(answer.equals(ONE) for answer in answers)
-    states = {query.state for query in await home.service.visible(None)}
+    states = {query.state for query in await home.service.visible()}
     assert states == {State.FINISHED}
 
 

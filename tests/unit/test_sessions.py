@@ -11,8 +11,9 @@ from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.sessions import SessionPool
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_operation_id
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import EMPTY
 from bailiwick.testing.engines import Answer, ScriptedEngine
 
 
@@ -34,24 +35,24 @@ async def test_the_catalog_knows_a_lease_exactly_while_it_lasts() -> None:
     async with pool_of(engine, slots=1) as pool:
         async with pool.lease(ANN) as lease:
             handle = lease.session.handle
-            assert pool.holder(handle, lease.id) == ANN
+            assert pool.holder(handle, lease.id) == Access(ANN, EMPTY)
             assert pool.holder(handle, "L-of-someone-else") is None
             assert pool.holder("another-session", lease.id) is None
         assert pool.holder(handle, lease.id) is None
         async with pool.lease(BOB) as next_lease:
             assert next_lease.session.handle == handle
-            assert pool.holder(handle, next_lease.id) == BOB
+            assert pool.holder(handle, next_lease.id) == Access(BOB, EMPTY)
             assert pool.holder(handle, lease.id) is None
 
 
 async def test_the_holder_of_a_lease_can_be_asked_from_another_thread() -> None:
     engine = ScriptedEngine()
-    seen: list[Principal | None] = []
+    seen: list[Access | None] = []
     async with pool_of(engine, slots=1) as pool, pool.lease(ANN) as lease:
         thread = threading.Thread(target=lambda: seen.append(pool.holder(lease.session.handle, lease.id)))
         thread.start()
         await asyncio.to_thread(thread.join)
-    assert seen == [ANN]
+    assert seen == [Access(ANN, EMPTY)]
 
 
 async def test_a_spoiled_session_is_closed_and_replaced() -> None:

@@ -1,4 +1,4 @@
-"""Who may run what, until policies exist; every refusal says why."""
+"""What no policy could allow on a shared session is refused, and every refusal says why."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from bailiwick.queries.verdict import decide, may_ask
 ADMIN = Principal("root", frozenset({"admin"}))
 WRITER = Principal("will", frozenset({"writer"}))
 READER = Principal("rita", frozenset({"reader"}))
-NOBODY = Principal("nora", frozenset({"poet"}))
+NOBODY = Principal("nora")
 
 LAKE = frozenset({"lake"})
 READ = Description(Kind.READ, "Project", reads=("lake.a.b",), catalogs=LAKE)
@@ -29,15 +29,15 @@ ELSEWHERE = Description(Kind.READ, "Project", catalogs=frozenset({"lake", "spark
     [
         (READ, {"admin", "writer", "reader"}),
         (SHOWS, {"admin", "writer", "reader"}),
-        (CHANGE, {"admin", "writer"}),
+        (CHANGE, {"admin", "writer", "reader"}),
         (SESSION, set()),
         (CALL, {"admin"}),
-        (DYNAMIC, {"admin"}),
+        (DYNAMIC, {"admin", "writer", "reader"}),
         (ELSEWHERE, {"admin"}),
     ],
 )
 def test_roles_and_kinds_decide(description: Description, allowed: set[str]) -> None:
-    by_role = {"admin": ADMIN, "writer": WRITER, "reader": READER, "poet": NOBODY}
+    by_role = {"admin": ADMIN, "writer": WRITER, "reader": READER, "none": NOBODY}
     assert {role for role, who in by_role.items() if decide(who, description).allowed} == allowed
 
 
@@ -45,15 +45,12 @@ def test_a_refusal_names_all_of_its_reasons() -> None:
     call_elsewhere = Description(Kind.CHANGE, "Call", catalogs=frozenset({"hive"}), dynamic_names=True)
     verdict = decide(READER, call_elsewhere)
     assert [refusal.reason for refusal in verdict.because] == [
-        "read_only",
         "catalog",
         "procedure",
-        "dynamic_names",
     ]
     with pytest.raises(BailiwickError) as refused:
         verdict.enforce()
     assert refused.value.code is Code.ACCESS_DENIED
-    assert "rita may only read" in refused.value.message
     assert "hive" in refused.value.message
 
 
@@ -65,7 +62,7 @@ def test_what_would_stay_in_a_session_is_not_supported_even_for_admins() -> None
 
 def test_who_has_no_role_is_told_before_any_engine_is_asked() -> None:
     assert may_ask(READER).allowed
-    with pytest.raises(BailiwickError, match="nora has none of the roles"):
+    with pytest.raises(BailiwickError, match="nora has no role"):
         may_ask(NOBODY).enforce()
 
 
@@ -73,8 +70,15 @@ def test_an_allowed_statement_raises_nothing() -> None:
     decide(READER, READ).enforce()
 
 
-def key(sql: str, version: int = 1, namespace: tuple[str, ...] = ()) -> Key:
-    return Key.of(Statement(sql, READER, "flight", namespace=namespace), version)
+def key(
+    sql: str,
+    version: int = 1,
+    namespace: tuple[str, ...] = (),
+    *,
+    principal: Principal = READER,
+    policy_version: int = 1,
+) -> Key:
+    return Key.of(Statement(sql, principal, "flight", namespace=namespace), policy_version, version)
 
 
 def test_a_description_is_found_again_only_under_the_same_circumstances() -> None:
@@ -84,6 +88,9 @@ def test_a_description_is_found_again_only_under_the_same_circumstances() -> Non
     assert kept.find(key("SELECT 1", version=2)) is None
     assert kept.find(key("SELECT 1", namespace=("a",))) is None
     assert kept.find(key("SELECT 2")) is None
+    assert kept.find(key("SELECT 1", policy_version=2)) is None
+    assert kept.find(key("SELECT 1", principal=WRITER)) is None
+    assert kept.find(key("SELECT 1", principal=Principal("rita", frozenset({"reader", "analyst"})))) is None
 
 
 def test_descriptions_are_bounded_and_the_least_used_goes_first() -> None:

@@ -8,6 +8,8 @@ from pool_house import ANN, held, pool_of, wait_until
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.sessions import SessionPool
 from bailiwick.engines.warmup import FIRST_STATEMENTS, USUAL_STATEMENTS, WARMUP_PRINCIPAL, Warmup
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import EMPTY
 from bailiwick.testing.engines import Answer, ScriptedEngine
 
 
@@ -31,7 +33,7 @@ async def test_a_session_that_warms_up_has_a_lease_of_its_own_that_ends_before_i
     starting = asyncio.create_task(pool.start(timeout_s=5))
     await wait_until(lambda: engine.executed)
     warming = engine.executed[0]
-    assert pool.holder(warming.handle, warming.lease) == WARMUP_PRINCIPAL
+    assert pool.holder(warming.handle, warming.lease) == Access(WARMUP_PRINCIPAL, EMPTY)
     gate.set()
     await starting
     assert pool.holder(warming.handle, warming.lease) is None

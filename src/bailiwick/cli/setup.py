@@ -20,14 +20,16 @@ from bailiwick.engines.launch import new_token
 from bailiwick.errors import BailiwickError
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.ids import LeaseId
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import EMPTY
 
-_TRAINER: Final = Principal("bailiwick-training", frozenset({ADMIN}))
+_TRAINER: Final = Access(Principal("bailiwick-training", frozenset({ADMIN})), EMPTY)
 
 
 class _AnyLease:
     """The training's engine is alone with its catalog."""
 
-    def holder(self, session_handle: str, lease_id: LeaseId) -> Principal | None:
+    def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:
         del session_handle, lease_id
         return _TRAINER
 

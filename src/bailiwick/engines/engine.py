@@ -52,9 +52,15 @@ class EngineSession(ABC):
 
     @abstractmethod
     async def describe(
-        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+        self,
+        sql: str,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+        parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
     ) -> Description:
-        """Ask Spark what `sql` is with these parameters, or without any. Nothing is executed.
+        """Ask Spark what `sql` is for `principal`, with these parameters or without any. Runs nothing.
 
         Raises BailiwickError if it makes no sense.
         """
@@ -68,8 +74,13 @@ class EngineSession(ABC):
         lease: LeaseId,
         reattachable: bool = False,
         parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
+        may_call: bool = False,
+        explains: bool = False,
     ) -> AsyncIterator[Event]:
-        """Run `sql`, with a parameter for each `?`.
+        """Run `sql`, with a parameter for each `?`, for `principal`, as `current_user()` names it.
+
+        `may_call` lets it call procedures; `explains` says that it is an EXPLAIN, which must not tell rules.
 
         Closing the iterator early does not stop Spark: call `interrupt` for that. Raises EngineLost when the
         engine goes away under it. With `reattachable` a broken stream alone is mended, as long as the engine

@@ -36,6 +36,7 @@ from bailiwick.engines.warmup import WARMUP_PRINCIPAL, Warmup
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId, QueryId, new_lease_id
+from bailiwick.policy.access import Access
 from bailiwick.telemetry.logs import logger
 
 TICK_S: Final = 0.1
@@ -52,6 +53,8 @@ class Lease:
     session: EngineSession
     query_id: QueryId | None = None
     waited_s: float = 0.0
+    policy_version: int = 0
+    """Of the policies that hold for what is done under it."""
     spoiled_by: str | None = None
 
     def spoil(self, reason: str) -> None:
@@ -100,7 +103,7 @@ class SessionPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, timeout_s: float = 120.0) -> None:
-        """Return when a session is fit for use; the others follow. Raises CIRCUIT_BREAKER_OPEN after `timeout_s`."""
+        """Return when a session is fit for use; the others follow. CIRCUIT_BREAKER_OPEN after `timeout_s`."""
         self._spawn(self._tick_forever())
         try:
             async with asyncio.timeout(timeout_s):
@@ -148,8 +151,8 @@ class SessionPool:
         finally:
             self._end(lease)
 
-    def holder(self, handle: str, lease_id: str) -> Principal | None:
-        """Who holds that session under that lease, at this moment. Safe to call from any thread."""
+    def holder(self, handle: str, lease_id: str) -> Access | None:
+        """What the holder of that session under that lease may, at this moment. Any thread may ask."""
         return self._holders.holder(handle, lease_id)
 
     def position(self, query_id: QueryId) -> int | None:
@@ -240,7 +243,8 @@ class SessionPool:
         )
         del self._requests[request.lease]
         self._lent[lease.id] = (lease, stocked)
-        self._holders.enter(lease.session.handle, lease.id, lease.principal)
+        access = self._holders.enter(lease.session.handle, lease.id, lease.principal, lease.query_id)
+        lease.policy_version = access.version
         request.granted.set_result(lease)
         self._tell(Started(lease.id))
 

@@ -13,11 +13,11 @@ from typing import Final
 from bailiwick.engines.engine import EngineSession
 from bailiwick.engines.launch import CATALOG
 from bailiwick.errors import BailiwickError
-from bailiwick.identity.principal import READER, Principal
+from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.ids import LeaseId, new_operation_id
 from bailiwick.telemetry.logs import logger
 
-WARMUP_PRINCIPAL: Final = Principal("bailiwick-warmup", frozenset({READER}))
+WARMUP_PRINCIPAL: Final = Principal("bailiwick-warmup", frozenset({ADMIN}))
 """Whom the catalog sees while a session warms up."""
 
 FIRST_STATEMENTS: Final = (

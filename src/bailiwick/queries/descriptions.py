@@ -1,9 +1,9 @@
 """What Spark said about statements, kept as long as it stays true.
 
-An answer depends on the text, on what names and quotes in it mean, on its parameters, and on the catalog;
-the catalog's version is part of the key, so any commit makes the old answers unreachable. Statements that
-reach into catalogs of which no version is known are not kept. Only whole answers are kept, never failures,
-and never who asked: the verdict is made anew each time.
+An answer depends on the text, on what names and quotes in it mean, on its parameters, on who asks and what
+they may see, and on the catalog; the versions of policy and catalog are part of the key, so any change makes
+the old answers unreachable. Statements that reach into catalogs of which no version is known are not kept.
+Only whole answers are kept, never failures; the verdict is made anew each time.
 
 Parameters count with their values, not only with their types: `SELECT ?` names its column after the value,
 and the digits of a decimal result depend on those of a literal.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from bailiwick.engines.description import Description
 from bailiwick.engines.parameters import ParameterValue, size_bytes
+from bailiwick.identity.principal import Principal
 from bailiwick.queries.statement import Statement
 from bailiwick.queries.verdict import CATALOGS
 
@@ -32,10 +33,12 @@ class Key:
     namespace: tuple[str, ...]
     time_zone: str
     double_quoted_identifiers: bool
+    principal: Principal
+    policy_version: int
     catalog_version: int
 
     @classmethod
-    def of(cls, statement: Statement, catalog_version: int) -> "Key":
+    def of(cls, statement: Statement, policy_version: int, catalog_version: int) -> "Key":
         return cls(
             statement.sql,
             statement.parameters,
@@ -43,6 +46,8 @@ class Key:
             statement.namespace,
             statement.time_zone,
             statement.double_quoted_identifiers,
+            statement.principal,
+            policy_version,
             catalog_version,
         )
 

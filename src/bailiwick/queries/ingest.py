@@ -11,7 +11,7 @@ recorded, and ended by a cancel, by a deadline that begins anew with every step 
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ from bailiwick.queries.running import Running
 from bailiwick.queries.service import Work
 from bailiwick.queries.spark_life import SparkSide
 from bailiwick.queries.statement import Result, Statement
-from bailiwick.queries.verdict import CATALOGS, Refusal, Verdict
+from bailiwick.queries.verdict import CATALOGS, Verdict
 from bailiwick.results.batches import read_schema
 from bailiwick.telemetry.logs import logger
 
@@ -90,12 +90,23 @@ class Queries(Protocol):
     ) -> AbstractAsyncContextManager[Result]: ...
 
 
+MayWrite = Callable[[Principal, tuple[str, ...]], Verdict]
+"""Whether somebody may bring rows to the table of that full name, or make it where there is none."""
+
+
 class IngestService:
     """`close` it after the query service has ended what runs."""
 
     def __init__(
-        self, queries: Queries, catalog: CatalogService, staging: Staging, *, client_idle_s: float
+        self,
+        queries: Queries,
+        catalog: CatalogService,
+        staging: Staging,
+        *,
+        client_idle_s: float,
+        may_write: MayWrite,
     ) -> None:
+        self._may_write = may_write
         self._queries = queries
         self._catalog = catalog
         self._stages = Stages(staging)
@@ -143,7 +154,8 @@ class IngestService:
         running: Running,
         side: SparkSide,
     ) -> None:
-        may_write(request.principal).enforce()
+        # Better now than after all rows have come; the catalog asks again with each commit.
+        self._may_write(request.principal, target).enforce()
         stream = await source.schema()
         table = await self._find(request, target, running.statement, side)
         mode = mode_for(request.if_missing, request.if_exists, target, is_there=table is not None)
@@ -229,14 +241,6 @@ def mode_for(
         case IfExists.APPEND | IfExists.FAIL:
             return WriteMode.CREATE
     assert_never(if_exists)
-
-
-def may_write(principal: Principal) -> Verdict:
-    """Whether they may bring rows at all. The catalog asks again, with each commit."""
-    if principal.may_write:
-        return Verdict()
-    because = f"An ingest changes a table, and {principal.name} may not write."
-    return Verdict((Refusal(Code.ACCESS_DENIED, "read_only", because),))
 
 
 def _target(request: IngestRequest) -> tuple[str, ...]:

@@ -18,17 +18,18 @@ import pyarrow as pa
 from bailiwick.catalog.inventory import Inventory
 from bailiwick.clock import Clock
 from bailiwick.clock import wall as wall_clock
-from bailiwick.engines.description import Kind, Parameter
+from bailiwick.engines.description import Description, Kind, Parameter
 from bailiwick.engines.engine import Engine
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.administration import Administration, result_schema
+from bailiwick.identity.abilities import EVERYONES, Whose, may_cancel
 from bailiwick.identity.principal import Principal
-from bailiwick.identity.statements import changes, parse, redacted
+from bailiwick.identity.statements import redacted
 from bailiwick.ids import LeaseId, QueryId, new_query_id
 from bailiwick.queries import failures, local_life, spark_life
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
 from bailiwick.queries.information_schema import information_schema
+from bailiwick.queries.own import Answerer, first_answer
 from bailiwick.queries.query import Failure, Query, State, shown_sql
 from bailiwick.queries.recorder import Recorder
 from bailiwick.queries.routing import SystemName
@@ -69,21 +70,25 @@ class QueryService:
         *,
         pool: SessionPool,
         engine: Engine,
-        administration: Administration,
+        answerers: Sequence[Answerer],
         nodes: Callable[[], Sequence[Node]],
         store: QueryStore,
         spool: Spool,
         limits: LimitsConfig,
         results: ResultsConfig,
         catalog_version: Callable[[], int],
+        policy_version: Callable[[], int] = lambda: 0,
         metrics: Metrics,
         affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
         inventory: Inventory | None = None,
         system_tables: Sequence[SystemTable] = (),
         wall: Clock = wall_clock,
     ) -> None:
-        """`system_tables` are there besides queries, nodes and, with an inventory, `information_schema`."""
-        self._administration = administration
+        """`answerers` know what the gateway answers by itself.
+
+        `system_tables` are there besides queries, nodes and, with an inventory, `information_schema`.
+        """
+        self._answerers = tuple(answerers)
         self._store = store
         self._spool = spool
         self._limits = limits
@@ -98,6 +103,7 @@ class QueryService:
             limits=limits,
             message_bytes_max=results.message_bytes_max,
             catalog_version=catalog_version,
+            policy_version=policy_version,
             affected_rows=affected_rows,
             descriptions=Descriptions(),
             wall=wall,
@@ -152,19 +158,20 @@ class QueryService:
 
     async def _prepare(self, statement: Statement) -> Prepared:
         self._check(statement)
-        command = parse(statement.sql)
-        if command is not None:
-            self._administration.check_access(command, statement.principal)
-            kind = Kind.CHANGE if changes(command) else Kind.SHOWS
-            return Prepared(kind, schema_message(result_schema(command)))
+        own = first_answer(self._answerers, statement, self._describe)
+        if own is not None:
+            return Prepared(own.kind, schema_message(own.schema))
         may_ask(statement.principal).enforce()
         system = await self._tables.route(statement.sql)
         if system is not None:
             schema = await self._tables.schema(system, statement.parameters)
             unknown = tuple(Parameter(position, None) for position in range(system.parameter_count))
             return Prepared(Kind.READ, schema_message(schema), unknown)
-        description = await spark_life.prepare(statement, self._side, self._timeout_s(statement))
+        description = await self._describe(statement)
         return Prepared(description.kind, description.schema, description.parameters)
+
+    async def _describe(self, statement: Statement) -> Description:
+        return await spark_life.prepare(statement, self._side, self._timeout_s(statement))
 
     @asynccontextmanager
     async def run(
@@ -190,10 +197,10 @@ class QueryService:
             self._forget(running)
 
     async def cancel(self, query_id: QueryId, by: Principal) -> None:
-        """End the query. One that has ended already is fine; one of somebody else does not exist."""
+        """End the query. One that has ended already is fine; one that `by` may not end does not exist."""
         running = self._active.get(query_id)
         query = running.query if running is not None else await self._store.find(query_id)
-        if query is None or not (by.is_admin or by.name == query.principal):
+        if query is None or not may_cancel(by, query.principal, query.tenant):
             raise failures.unknown_query(query_id)
         if running is not None:
             running.cancel(failures.cancelled_by(by.name))
@@ -203,13 +210,13 @@ class QueryService:
         running = self._active.get(query_id)
         return None if running is None or running.is_ended else (running.tasks_done, running.tasks_total)
 
-    async def visible(self, principal: str | None) -> list[Query]:
-        """The queries of one principal, or of all for None: those that live, then the newest that ended."""
+    async def visible(self, whose: Whose = EVERYONES) -> list[Query]:
+        """Their queries: those that live, then the newest that ended."""
         await self._recorder.flush()
-        history = await self._store.recent(principal=principal, limit=HISTORY_SHOWN_MAX)
+        history = await self._store.recent(whose, limit=HISTORY_SHOWN_MAX)
         queries = {query.id: query for query in history}
         for running in self._active.values():
-            if principal in (None, running.statement.principal.name):
+            if whose.covers(running.query.principal, running.query.tenant):
                 position = self._side.pool.position(running.id) if running.state is State.QUEUED else None
                 queries[running.id] = replace(running.query, queue_position=position)
         return list(queries.values())
@@ -304,23 +311,20 @@ class QueryService:
             running.fail(failures.internal(error))
 
     async def _answer(self, running: Running) -> None:
-        sql, principal = running.statement.sql, running.statement.principal
-        command = parse(sql)
-        if command is not None:
-            running.category = "administration"
-            kind = Kind.CHANGE if changes(command) else Kind.SHOWS
-            await local_life.live(
-                running, kind, lambda: self._administration.perform(command, principal), self._wall
-            )
+        statement, principal = running.statement, running.statement.principal
+        own = first_answer(self._answerers, statement, self._describe)
+        if own is not None:
+            running.category = own.category
+            await local_life.live(running, own.kind, own.perform, self._wall)
             return
         may_ask(principal).enforce()
-        system = await self._tables.route(sql)
+        system = await self._tables.route(statement.sql)
         if system is not None:
             running.category = "system"
             await local_life.live(
                 running,
                 Kind.READ,
-                lambda: self._tables.answer(system, principal, running.statement.parameters),
+                lambda: self._tables.answer(system, principal, statement.parameters),
                 self._wall,
             )
             return

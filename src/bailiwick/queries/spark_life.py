@@ -31,6 +31,7 @@ from bailiwick.queries.verdict import decide
 from bailiwick.results.batches import Frame, FrameKind, frames, read_schema, schema_message
 from bailiwick.telemetry.breadcrumbs import breadcrumb
 
+_EXPLAIN = "ExplainCommand"
 _VIEW_COMMANDS = frozenset({"CreateView", "CreateIcebergView", "AlterViewAs"})
 
 _TURNS_TO_SETTLE = 3
@@ -70,10 +71,15 @@ class SparkSide:
     limits: LimitsConfig
     message_bytes_max: int
     catalog_version: Callable[[], int]
+    policy_version: Callable[[], int]
     affected_rows: Callable[[LeaseId], int]
     """How many rows the commits of a lease added or removed; -1 where nobody knows exactly."""
     descriptions: Descriptions
     wall: Clock
+
+    def key(self, statement: Statement) -> Key:
+        """Under what a description of the statement holds now."""
+        return Key.of(statement, self.policy_version(), self.catalog_version())
 
 
 async def live(running: Running, side: SparkSide) -> None:
@@ -95,7 +101,7 @@ async def live(running: Running, side: SparkSide) -> None:
 
 async def prepare(statement: Statement, side: SparkSide, timeout_s: float) -> Description:
     """What Spark says the statement is, and whether this principal may run it. Runs nothing."""
-    known = side.descriptions.find(Key.of(statement, side.catalog_version()))
+    known = side.descriptions.find(side.key(statement))
     if known is None:
         try:
             known = await _describe_alone(statement, side, timeout_s)
@@ -147,16 +153,20 @@ async def _ask(statement: Statement, side: SparkSide, give_up: Callable[[], None
 
 async def describe(statement: Statement, lease: Lease, side: SparkSide) -> Description:
     """What Spark says the statement is; from memory if nothing has changed since it said so."""
-    key = Key.of(statement, side.catalog_version())
+    key = side.key(statement)
     known = side.descriptions.find(key)
     if known is not None:
         return known
     # The deadline that counts is the query's own, and it ends this from outside.
     timeout_s = side.limits.timeout_max_s + 1.0
     description = await lease.session.describe(
-        statement.sql, lease=lease.id, timeout_s=timeout_s, parameters=statement.parameters
+        statement.sql,
+        lease=lease.id,
+        timeout_s=timeout_s,
+        parameters=statement.parameters,
+        principal=statement.principal.name,
     )
-    if side.catalog_version() == key.catalog_version:
+    if side.key(statement) == key:
         side.descriptions.keep(key, description)
     return description
 
@@ -228,6 +238,9 @@ async def _drain(
         lease=lease.id,
         reattachable=is_change,
         parameters=running.statement.parameters,
+        principal=running.statement.principal.name,
+        may_call=running.statement.principal.is_admin,
+        explains=description.command == _EXPLAIN,
     )
     async for event in events:
         pulse.beat()

@@ -1,7 +1,7 @@
 """May this principal run this statement? Decided from what Spark says the statement is.
 
-Pure. Until policies exist, roles and kinds are all there is: an allow-list, with reasons. It is the first
-of two checks: the catalog refuses changes by readers, too, whatever was decided here.
+Pure, and the first of several checks: it refuses what no policy could allow on a shared session. Which
+tables, rows and columns are reached is decided by `policy.decide`, with each table that Spark loads.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 
 CATALOGS = frozenset({"lake"})
-"""The catalogs that are open to everyone with a role."""
+"""The catalogs that statements may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +47,24 @@ class Verdict:
 
 def may_ask(principal: Principal) -> Verdict:
     """Whether they may ask anything at all. Needs no engine, so it comes first."""
-    if principal.may_read:
+    if principal.roles:
         return Verdict()
-    because = f"{principal.name} has none of the roles reader, writer, admin."
+    because = f"{principal.name} has no role. An administrator can give one: GRANT ROLE … TO USER …."
     return Verdict((Refusal(Code.ACCESS_DENIED, "no_role", because),))
 
 
 def decide(principal: Principal, description: Description) -> Verdict:
     """Whether `principal` may run what `description` describes, and if not, every reason why."""
-    refusals = [*_refusals_of_kind(principal, description)]
+    refusals = _refusals_of_kind(description)
     if not principal.is_admin:
         refusals += _refusals_of_names(description)
     return Verdict((*may_ask(principal).because, *refusals))
 
 
-def _refusals_of_kind(principal: Principal, description: Description) -> list[Refusal]:
+def _refusals_of_kind(description: Description) -> list[Refusal]:
     match description.kind:
-        case Kind.READ | Kind.SHOWS:
+        case Kind.READ | Kind.SHOWS | Kind.CHANGE:
             return []
-        case Kind.CHANGE if principal.may_write:
-            return []
-        case Kind.CHANGE:
-            because = f"{description.command} changes something, and {principal.name} may only read."
-            return [Refusal(Code.ACCESS_DENIED, "read_only", because)]
         case Kind.SESSION:
             because = (
                 f"{description.command} would leave something behind in its session, and sessions are shared "
@@ -88,7 +83,4 @@ def _refusals_of_names(description: Description) -> list[Refusal]:
     if description.command.lower().startswith("call"):
         because = "CALL is for administrators."
         refusals.append(Refusal(Code.ACCESS_DENIED, "procedure", because))
-    if description.dynamic_names:
-        because = "Names that are computed (IDENTIFIER, EXECUTE IMMEDIATE) are for administrators."
-        refusals.append(Refusal(Code.ACCESS_DENIED, "dynamic_names", because))
     return refusals

@@ -23,6 +23,8 @@ from bailiwick.engines.engine import Batch, EngineSession
 from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.ids import LeaseId, new_lease_id, new_operation_id
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import EMPTY
 
 CREDENTIAL = "the-credential-of-the-test-engine"
 
@@ -43,11 +45,11 @@ class OpenLeases:
             self._current[session.handle] = lease
         return lease
 
-    def holder(self, session_handle: str, lease_id: LeaseId) -> Principal | None:
+    def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:
         with self._lock:
             self.asked.append((session_handle, lease_id))
             known = self._current.get(session_handle) == lease_id
-        return Principal("test", frozenset({ADMIN})) if known else None
+        return Access(Principal("test", frozenset({ADMIN})), EMPTY) if known else None
 
     def answered(self, *, route: str, status: int, seconds: float) -> None: ...
 

@@ -101,9 +101,15 @@ class ScriptedSession(EngineSession):
         self._lost = asyncio.Event()
 
     async def describe(
-        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+        self,
+        sql: str,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+        parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
     ) -> Description:
-        del lease, timeout_s, parameters
+        del lease, timeout_s, parameters, principal
         self._check_alive()
         answer = self._engine.answers.get(sql, Answer())
         if isinstance(answer.error, BailiwickError):
@@ -118,7 +124,11 @@ class ScriptedSession(EngineSession):
         lease: LeaseId,
         reattachable: bool = False,
         parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
+        may_call: bool = False,
+        explains: bool = False,
     ) -> AsyncIterator[Event]:
+        del principal, may_call, explains
         self._check_alive()
         self._engine.executed.append(Executed(self.handle, lease, sql, reattachable, tuple(parameters)))
         answer = self._engine.answers.get(sql, Answer())
