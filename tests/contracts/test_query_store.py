@@ -9,6 +9,7 @@ import pytest
 from bailiwick.database.database import Database
 from bailiwick.engines.description import Kind
 from bailiwick.errors import Code
+from bailiwick.identity.abilities import Whose
 from bailiwick.ids import NodeId, QueryId, new_operation_id
 from bailiwick.queries.memory import MemoryQueryStore
 from bailiwick.queries.query import Failure, Moment, Query, State
@@ -28,8 +29,15 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await database.close()
 
 
-def query(name: str, *, state: State = State.RUNNING, created_at: float = 1.0, who: str = "ann") -> Query:
-    return Query(QueryId(name), who, "acme", "flight", "SELECT 'ä'", created_at=created_at, state=state)
+def query(
+    name: str,
+    *,
+    state: State = State.RUNNING,
+    created_at: float = 1.0,
+    who: str = "ann",
+    tenant: str = "acme",
+) -> Query:
+    return Query(QueryId(name), who, tenant, "flight", "SELECT 'ä'", created_at=created_at, state=state)
 
 
 FULL = Query(
@@ -80,14 +88,22 @@ async def test_an_ended_query_does_not_come_to_life_again(store: QueryStore) -> 
 
 async def test_the_newest_come_first_and_no_more_than_asked_for(store: QueryStore) -> None:
     await store.save([query(f"q{index}", created_at=float(index)) for index in range(10)])
-    recent = await store.recent(principal=None, limit=3)
+    recent = await store.recent(limit=3)
     assert [one.id for one in recent] == ["q9", "q8", "q7"]
 
 
 async def test_the_queries_of_one_principal_are_only_theirs(store: QueryStore) -> None:
     await store.save([query("a", who="ann"), query("b", who="bob")])
-    assert [one.id for one in await store.recent(principal="bob", limit=10)] == ["b"]
-    assert await store.recent(principal="eve", limit=10) == []
+    assert [one.id for one in await store.recent(Whose(name="bob"), limit=10)] == ["b"]
+    assert await store.recent(Whose(name="eve"), limit=10) == []
+
+
+async def test_the_queries_of_one_tenant_are_only_theirs(store: QueryStore) -> None:
+    moved = query("c", who="ann", tenant="globex", created_at=3.0)
+    await store.save([query("a", who="ann"), query("b", who="bob", created_at=2.0), moved])
+    assert [one.id for one in await store.recent(Whose("acme"), limit=10)] == ["b", "a"]
+    assert [one.id for one in await store.recent(Whose("acme", "ann"), limit=10)] == ["a"]
+    assert await store.recent(Whose("initech"), limit=10) == []
 
 
 async def test_nothing_is_left_running_after_a_restart(store: QueryStore) -> None:
@@ -112,12 +128,12 @@ async def test_pruning_forgets_the_old_but_not_the_running(store: QueryStore) ->
         ]
     )
     assert await store.prune(created_before=5.0) == 1
-    assert {one.id for one in await store.recent(principal=None, limit=10)} == {"old and running", "new"}
+    assert {one.id for one in await store.recent(limit=10)} == {"old and running", "new"}
 
 
 async def test_saving_nothing_is_fine(store: QueryStore) -> None:
     await store.save([])
-    assert await store.recent(principal=None, limit=10) == []
+    assert await store.recent(limit=10) == []
 
 
 async def test_what_was_saved_survives_reopening(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from query_house import ADMIN, ANN, MB, ONE, RITA, House, Script, batch, eventua
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, EngineLost
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.principal import Principal
 from bailiwick.ids import new_query_id
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.query import State
@@ -46,9 +47,13 @@ async def test_a_client_that_is_gone_before_the_first_row_stops_spark(home: Hous
     assert (await home.recorded()).state is State.CANCELLED
 
 
-async def test_a_query_is_cancelled_by_its_owner_or_an_administrator_and_nobody_else(home: House) -> None:
+async def test_a_query_is_cancelled_by_its_owner_the_tenants_operator_or_an_admin(home: House) -> None:
     home.engine.scripts["endless"] = Script([batch(ONE), asyncio.Event()])
-    for who, may in ((RITA, False), (ANN, True), (ADMIN, True)):
+    operator = Principal("olga", frozenset({"operator"}))
+    elsewhere = Principal("otto", frozenset({"operator"}), "acme")
+    auditor = Principal("aude", frozenset({"auditor"}))
+    allowed = {RITA: False, elsewhere: False, auditor: False, ANN: True, operator: True, ADMIN: True}
+    for who, may in allowed.items():
         async with home.service.run(Statement("endless", ANN, "flight_sql")) as result:
             frames = result.frames()
             await anext(frames)
@@ -86,7 +91,7 @@ async def test_a_deadline_ends_a_query_wherever_it_is(home: House, where: str) -
         assert error.code is Code.QUERY_TIMEOUT
         assert "timed out after 0.25s" in error.message
         assert error.retryable is True
-        query = next(one for one in await home.service.visible(None) if one.sql == "slow")
+        query = next(one for one in await home.service.visible() if one.sql == "slow")
         assert query.state is State.FAILED
     blocker.set()
     await eventually(lambda: home.pool.leased == 0)

@@ -9,6 +9,7 @@ import pytest
 
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.abilities import Whose
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId, QueryId
 from bailiwick.queries import sandbox as sandbox_module
@@ -24,7 +25,7 @@ from bailiwick.queries.system_tables import (
 )
 
 ADMIN = Principal("root", frozenset({"admin"}))
-ANN = Principal("ann", frozenset({"reader"}))
+ANN = Principal("ann", frozenset({"reader"}), "acme")
 NOW = 1_800_000_000.0
 
 HISTORY = [
@@ -59,8 +60,8 @@ HISTORY = [
 EMBEDDED = Node(NodeId("embedded"), "embedded", "ready", "local[2]", cores=2, started_at=NOW - 100)
 
 
-async def visible(principal: str | None) -> Sequence[Query]:
-    return [query for query in HISTORY if principal in (None, query.principal)]
+async def visible(whose: Whose) -> Sequence[Query]:
+    return [query for query in HISTORY if whose.covers(query.principal, query.tenant)]
 
 
 @pytest.fixture(scope="module")
@@ -151,14 +152,32 @@ async def test_an_unknown_system_table_is_named(tables: SystemTables) -> None:
     assert refused.value.code is Code.TABLE_NOT_FOUND
 
 
-async def test_everyone_sees_their_own_queries_and_an_administrator_all(tables: SystemTables) -> None:
+@pytest.mark.parametrize(
+    ("role", "tenant", "seen"),
+    [
+        ("reader", "acme", ["q1", "q3"]),
+        ("reader", "globex", []),
+        ("operator", "acme", ["q1", "q2", "q3"]),
+        ("operator", "globex", []),
+        ("auditor", "globex", ["q1", "q2", "q3"]),
+        ("admin", "globex", ["q1", "q2", "q3"]),
+    ],
+)
+async def test_roles_and_tenants_say_whose_queries_are_there(
+    tables: SystemTables, role: str, tenant: str, seen: list[str]
+) -> None:
+    ann = Principal("ann", frozenset({role}), tenant)
     sql = "SELECT query_id FROM system.runtime.queries ORDER BY 1"
-    assert (await ask(tables, sql, ANN)).column(0).to_pylist() == ["q1", "q3"]
-    assert (await ask(tables, sql, ADMIN)).column(0).to_pylist() == ["q1", "q2", "q3"]
+    assert (await ask(tables, sql, ann)).column(0).to_pylist() == seen
+    count = "SELECT count(*) FROM system.runtime.queries"
+    assert (await ask(tables, count, ann)).column(0).to_pylist() == [len(seen)]
 
 
-async def test_nodes_are_there_for_all(tables: SystemTables) -> None:
-    (row,) = (await ask(tables, "SELECT * FROM system.runtime.nodes", ANN)).to_pylist()
+@pytest.mark.parametrize("role", ["operator", "auditor", "admin"])
+async def test_nodes_are_there_for_those_who_look_after_them(tables: SystemTables, role: str) -> None:
+    sql = "SELECT * FROM system.runtime.nodes"
+    assert (await ask(tables, sql, ANN)).to_pylist() == []
+    (row,) = (await ask(tables, sql, Principal("ops", frozenset({role}), "acme"))).to_pylist()
     assert (row["node_id"], row["state"], row["cores"], row["version"]) == ("embedded", "ready", 2, None)
 
 

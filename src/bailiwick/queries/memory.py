@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bailiwick.identity.abilities import EVERYONES, Whose
 from bailiwick.ids import QueryId
 from bailiwick.queries.query import Failure, Query, State
 from bailiwick.queries.store import QueryStore
@@ -21,8 +22,8 @@ class MemoryQueryStore(QueryStore):
     async def find(self, query_id: QueryId) -> Query | None:
         return self._queries.get(query_id)
 
-    async def recent(self, *, principal: str | None, limit: int) -> list[Query]:
-        chosen = [query for query in self._queries.values() if principal in (None, query.principal)]
+    async def recent(self, whose: Whose = EVERYONES, *, limit: int) -> list[Query]:
+        chosen = [query for query in self._queries.values() if whose.covers(query.principal, query.tenant)]
         return sorted(chosen, key=lambda query: (query.created_at, query.id), reverse=True)[:limit]
 
     async def fail_unfinished(self, failure: Failure, *, at: float) -> int:

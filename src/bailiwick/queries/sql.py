@@ -10,6 +10,7 @@ from bailiwick.database.database import Database
 from bailiwick.database.schema import queries as table
 from bailiwick.engines.description import Kind
 from bailiwick.errors import Code
+from bailiwick.identity.abilities import EVERYONES, Whose
 from bailiwick.ids import NodeId, QueryId
 from bailiwick.queries.query import Failure, Query, State
 from bailiwick.queries.store import QueryStore
@@ -39,10 +40,12 @@ class SqlQueryStore(QueryStore):
             row = rows.mappings().first()
         return None if row is None else _query(row)
 
-    async def recent(self, *, principal: str | None, limit: int) -> list[Query]:
+    async def recent(self, whose: Whose = EVERYONES, *, limit: int) -> list[Query]:
         statement = select(table).order_by(table.c.created_at.desc(), table.c.id.desc()).limit(limit)
-        if principal is not None:
-            statement = statement.where(table.c.principal == principal)
+        if whose.tenant is not None:
+            statement = statement.where(table.c.tenant == whose.tenant)
+        if whose.name is not None:
+            statement = statement.where(table.c.principal == whose.name)
         async with self._database.asynchronous_reads.connect() as connection:
             rows = await connection.execute(statement)
             return [_query(row) for row in rows.mappings()]

@@ -6,6 +6,7 @@ A store keeps queries and gives them back. It does not know which of them still 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from bailiwick.identity.abilities import EVERYONES, Whose
 from bailiwick.ids import QueryId
 from bailiwick.queries.query import Failure, Query
 
@@ -24,8 +25,8 @@ class QueryStore(ABC):
         """The query, as far as it is kept: its story, its place in the queue and its tasks are not."""
 
     @abstractmethod
-    async def recent(self, *, principal: str | None, limit: int) -> list[Query]:
-        """The newest queries first, of one principal or of all, up to `limit` of them."""
+    async def recent(self, whose: Whose = EVERYONES, *, limit: int) -> list[Query]:
+        """Their queries, the newest first, up to `limit` of them."""
 
     @abstractmethod
     async def fail_unfinished(self, failure: Failure, *, at: float) -> int:

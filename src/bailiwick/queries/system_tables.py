@@ -1,8 +1,8 @@
 """The gateway's own tables: how they are answered, and `system.runtime.queries` and `.nodes` themselves.
 
 They are made anew for each statement, from what is known at that moment, and hold only what the asking
-principal may see: everyone their own queries, administrators all, everyone the nodes. No engine takes part,
-so they can be read when none answers. How a statement over them is run is the sandbox's affair.
+principal may see, by `identity/abilities.py`: what another tenant does is not there. No engine takes part, so
+they can be read when none answers. How a statement over them is run is the sandbox's affair.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import pyarrow as pa
 from bailiwick.clock import Clock
 from bailiwick.engines.parameters import ParameterValue
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.abilities import Whose, seen_by
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId
 from bailiwick.queries import failures
@@ -72,7 +73,7 @@ NODES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One engine, as `system.runtime.nodes` shows it. Nothing in it is secret: everyone may see it."""
+    """One engine, as `system.runtime.nodes` shows it to those who look after engines."""
 
     node_id: NodeId
     kind: str
@@ -158,11 +159,11 @@ def _bound(query: SystemQuery, parameters: Sequence[ParameterValue]) -> list[Any
     return [parameter.scalar.as_py() for parameter in parameters]
 
 
-def queries_table(queries: Callable[[str | None], Awaitable[Sequence[Query]]], wall: Clock) -> SystemTable:
-    """`system.runtime.queries`. `queries` gives those of one principal, or all for None."""
+def queries_table(queries: Callable[[Whose], Awaitable[Sequence[Query]]], wall: Clock) -> SystemTable:
+    """`system.runtime.queries`."""
 
     async def rows(principal: Principal) -> pa.Table:
-        visible = await queries(None if principal.is_admin else principal.name)
+        visible = await queries(seen_by(principal))
         now = wall()
         return pa.Table.from_pylist([_query_row(query, now) for query in visible], schema=QUERIES_SCHEMA)
 
@@ -172,8 +173,9 @@ def queries_table(queries: Callable[[str | None], Awaitable[Sequence[Query]]], w
 def nodes_table(nodes: Callable[[], Sequence[Node]]) -> SystemTable:
     """`system.runtime.nodes`."""
 
-    async def rows(_principal: Principal) -> pa.Table:
-        return pa.Table.from_pylist([_node_row(node) for node in nodes()], schema=NODES_SCHEMA)
+    async def rows(principal: Principal) -> pa.Table:
+        shown = nodes() if principal.may_see_nodes else ()
+        return pa.Table.from_pylist([_node_row(node) for node in shown], schema=NODES_SCHEMA)
 
     return SystemTable(NODES, NODES_SCHEMA, rows)
 
