@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bailiwick.testing.gateway import RunningGateway, running_gateway
+from bailiwick.testing.policy_house import House, furnish
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,9 @@ def connection(gateway: RunningGateway) -> Iterator[Any]:
     """ADBC, as `admin`."""
     with gateway.connect() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def house(gateway: RunningGateway) -> House:
+    """The policy house, made once for all that prove what policies hold."""
+    return furnish(gateway)

@@ -1,0 +1,49 @@
+"""One house to be attacked by all families, and the count at the end."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from attacks.attempt import Attacker, Ledger
+from bailiwick.testing.leaks import Secrets, ask
+from bailiwick.testing.policy_house import House
+from bailiwick.testing.policy_tables import COUNTED_ROWS
+
+RESTRICTED = ("people", "orders", "products", "events", "counted", "shelf")
+LEDGER = Ledger()
+
+
+@pytest.fixture(scope="session")
+def connections() -> Iterator[dict[tuple[str, str], Any]]:
+    opened: dict[tuple[str, str], Any] = {}
+    yield opened
+    for _, context in opened.values():
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def secrets(house: House) -> Secrets:
+    """With what only an administrator can know of the restricted tables: files, and rows that they hold."""
+    words = {str(COUNTED_ROWS)}
+    with house.connected("admin") as connection:
+        for table in RESTRICTED:
+            outcome = ask(
+                connection, f"SELECT file_path, file_size_in_bytes FROM lake.house.{table}.all_data_files"
+            )
+            assert outcome.code is None, outcome.text
+            words |= {path.rsplit("/", 1)[-1] for path, _ in outcome.rows}
+    return Secrets().with_more(words)
+
+
+@pytest.fixture
+def attacker(
+    request: pytest.FixtureRequest, house: House, secrets: Secrets, connections: dict[tuple[str, str], Any]
+) -> Attacker:
+    family = request.path.stem.removeprefix("test_attack_")
+    return Attacker(house, secrets, LEDGER, family, connections)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if LEDGER.attempts:
+        terminalreporter.write_line(f"attacks: {LEDGER}")
