@@ -1,7 +1,8 @@
 """Promises of the queue, each by example or over any story that hypothesis can think of."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pytest
@@ -29,9 +30,24 @@ from bailiwick.ids import LeaseId
 
 
 def limits(
-    *, slots: int = 2, long_max: int = 1, queue_length_max: int = 10, queue_length_per_principal_max: int = 5
+    *,
+    slots: int = 2,
+    long_max: int = 1,
+    queue_length_max: int = 10,
+    queue_length_per_principal_max: int = 5,
+    queue_length_per_tenant_max: int | None = None,
+    running_per_tenant_max: int | None = None,
 ) -> Limits:
-    return Limits(slots, long_max, 10.0, queue_length_max, queue_length_per_principal_max, 60.0)
+    return Limits(
+        slots,
+        long_max,
+        10.0,
+        queue_length_max,
+        queue_length_per_principal_max,
+        60.0,
+        queue_length_per_tenant_max,
+        running_per_tenant_max,
+    )
 
 
 @dataclass
@@ -53,8 +69,8 @@ class Story:
                 self.said.extend(more)
         return instructions
 
-    def ask(self, name: str, principal: str = "ann") -> tuple[Instruction, ...]:
-        return self.tell(Asked(LeaseId(name), principal))
+    def ask(self, name: str, principal: str = "ann", tenant: str = "acme") -> tuple[Instruction, ...]:
+        return self.tell(Asked(LeaseId(name), principal, tenant))
 
     def leave(self, name: str) -> tuple[Instruction, ...]:
         return self.tell(Left(LeaseId(name)))
@@ -65,6 +81,12 @@ class Story:
     @property
     def present(self) -> list[LeaseId]:
         return [one.lease for one in self.state.admitted] + [one.lease for one in self.state.waiting]
+
+    def serve(self, until: int) -> list[str]:
+        """End the latest, again and again, until so many have been admitted."""
+        while len(self.admitted) < until:
+            self.leave(self.admitted[-1])
+        return self.admitted
 
     @property
     def admitted(self) -> list[str]:
@@ -86,9 +108,59 @@ def test_principals_take_turns_and_each_is_served_first_come_first_served() -> N
     for name in ("b1", "b2"):
         story.ask(name, "bob")
     story.ask("c1", "cyd")
-    while len(story.admitted) < 6:
-        story.leave(story.admitted[-1])
-    assert story.admitted == ["a1", "a2", "b1", "c1", "a3", "b2"]
+    assert story.serve(6) == ["a1", "a2", "b1", "c1", "a3", "b2"]
+
+
+def test_tenants_take_turns_before_their_principals_do() -> None:
+    story = Story(Admission(limits(slots=1, queue_length_max=20)))
+    for name in ("a1", "a2", "a3"):
+        story.ask(name, "ann", "acme")
+    for name in ("b1", "b2"):
+        story.ask(name, "bob", "acme")
+    story.ask("c1", "cyd", "acme")
+    for name in ("x1", "x2", "x3"):
+        story.ask(name, "xia", "globex")
+    assert story.serve(9) == ["a1", "a2", "x1", "b1", "x2", "c1", "x3", "a3", "b2"]
+
+
+def test_namesakes_of_two_tenants_have_lines_of_their_own() -> None:
+    story = Story(Admission(limits(slots=1, queue_length_per_principal_max=1)))
+    story.ask("running")
+    assert story.ask("a1", "ann", "acme") == story.ask("a2", "ann", "globex") == ()
+    (refusal,) = story.ask("a3", "ann", "globex")
+    assert isinstance(refusal, Refuse)
+    assert refusal.reason is Reason.QUEUE_FULL_FOR_USER
+
+
+def test_a_tenant_that_runs_as_much_as_it_may_is_passed_over_until_one_ends() -> None:
+    story = Story(Admission(limits(slots=3, running_per_tenant_max=2)))
+    for name in ("a1", "a2", "a3"):
+        story.ask(name, "ann", "acme")
+    assert story.admitted == ["a1", "a2"]
+    assert story.ask("x1", "xia", "globex") == (Admit(LeaseId("x1")),)
+    assert story.leave("x1") == ()
+    assert story.leave("a2") == (Admit(LeaseId("a3")),)
+
+
+def test_long_queries_count_for_what_a_tenant_may_run() -> None:
+    story = Story(Admission(limits(slots=1, long_max=2, running_per_tenant_max=1)))
+    story.ask("long", "ann", "acme")
+    story.ask("a1", "ann", "acme")
+    assert story.pass_time(10) == (Promote(LeaseId("long")),)
+    assert story.ask("x1", "xia", "globex") == (Admit(LeaseId("x1")),)
+    assert story.leave("x1") == ()
+    assert story.leave("long") == (Admit(LeaseId("a1")),)
+
+
+def test_one_tenant_cannot_fill_the_queue_for_the_others() -> None:
+    story = Story(Admission(limits(slots=1, queue_length_per_tenant_max=2)))
+    for name, principal in (("running", "ann"), ("w1", "ann"), ("w2", "bob")):
+        story.ask(name, principal, "acme")
+    (refusal,) = story.ask("w3", "cyd", "acme")
+    assert isinstance(refusal, Refuse)
+    assert refusal.reason is Reason.QUEUE_FULL_FOR_TENANT
+    assert story.ask("x1", "xia", "globex") == ()
+    assert position(story.state, LeaseId("x1")) == 2
 
 
 def test_a_query_that_runs_long_gives_its_slot_to_the_next_in_line() -> None:
@@ -176,11 +248,11 @@ def test_asking_or_starting_twice_is_a_bug() -> None:
 
 
 MOVES = st.one_of(
-    st.tuples(st.just("ask"), st.sampled_from("abcd")),
+    st.tuples(st.just("ask"), st.sampled_from(["a@1", "b@1", "c@1", "a@2", "d@2", "e@3"])),
     st.tuples(st.just("leave"), st.integers(0, 30)),
     st.tuples(st.just("time"), st.floats(0.1, 25.0)),
 )
-LIMITS = st.builds(
+FREE_LIMITS = st.builds(
     Limits,
     slots=st.integers(1, 3),
     long_max=st.integers(0, 2),
@@ -188,7 +260,10 @@ LIMITS = st.builds(
     queue_length_max=st.integers(1, 8),
     queue_length_per_principal_max=st.integers(1, 4),
     queue_wait_s=st.just(60.0),
+    queue_length_per_tenant_max=st.none() | st.integers(1, 5),
 )
+"""Without a bound on what a tenant may run."""
+LIMITS = st.builds(replace, FREE_LIMITS, running_per_tenant_max=st.none() | st.integers(1, 3))
 
 
 def play(story: Story, moves: list[tuple[str, object]]) -> Iterator[Story]:
@@ -196,8 +271,9 @@ def play(story: Story, moves: list[tuple[str, object]]) -> Iterator[Story]:
     for number, (kind, value) in enumerate(moves):
         present = story.present
         match kind, value:
-            case "ask", str(principal):
-                story.ask(f"{principal}{number}", principal)
+            case "ask", str(asking):
+                principal, _, tenant = asking.partition("@")
+                story.ask(f"{asking}-{number}", principal, tenant)
             case "leave", int(index) if present:
                 story.leave(present[index % len(present)])
             case "time", float(seconds):
@@ -214,8 +290,23 @@ def test_never_more_run_than_slots_and_long_ones_together(
         assert story.state.short_count <= bounds.slots
         assert story.state.long_count <= bounds.long_max
         assert story.state.queue_length <= bounds.queue_length_max
-        # No slot stays free while someone waits.
-        assert not story.state.lines or story.state.short_count == bounds.slots
+        # No slot stays free while someone waits who may have it.
+        assert not any(story.state.has_place_for(queue.tenant) for queue in story.state.queues)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LIMITS, st.lists(MOVES, max_size=60))
+def test_no_tenant_has_more_running_or_waiting_than_it_may(
+    bounds: Limits, moves: list[tuple[str, object]]
+) -> None:
+    for story in play(Story(Admission(bounds)), moves):
+        running = Counter(one.tenant for one in story.state.admitted)
+        waiting = Counter(one.tenant for one in story.state.waiting)
+        assert max(running.values(), default=0) <= (bounds.running_per_tenant_max or 100)
+        assert max(waiting.values(), default=0) <= (bounds.queue_length_per_tenant_max or 100)
+        for queue in story.state.queues:
+            assert queue.lines
+            assert all(line and {one.tenant for one in line} == {queue.tenant} for line in queue.lines)
 
 
 @settings(max_examples=300, deadline=None)
@@ -237,25 +328,29 @@ def test_nobody_is_lost_and_nobody_is_admitted_or_refused_twice(
 
 
 @settings(max_examples=300, deadline=None)
-@given(LIMITS, st.lists(MOVES, max_size=40), st.sampled_from("abcd"))
-def test_no_principal_starves(bounds: Limits, moves: list[tuple[str, object]], principal: str) -> None:
+@given(LIMITS, st.lists(MOVES, max_size=40), st.integers(0, 30))
+def test_no_tenant_and_no_principal_starves(
+    bounds: Limits, moves: list[tuple[str, object]], choice: int
+) -> None:
     story = Story(Admission(bounds))
     for _ in play(story, moves):
         pass
-    line = next((line for line in story.state.lines if line[0].principal == principal), None)
-    if line is None:
+    if not story.state.queues:
         return
-    first, others = line[0].lease, len(story.state.lines) - 1
+    queue = story.state.queues[choice % len(story.state.queues)]
+    first = queue.lines[choice % len(queue.lines)][0].lease
+    turns = len(queue.lines) * (len(story.state.queues) + 1)
     before, numbers = len(story.admitted), count()
     while first not in story.admitted:
-        # Everyone else keeps asking; each may pass at most once before the first of this line is served.
-        story.ask(f"noisy{next(numbers)}", "noisy")
+        # Others keep asking, of the same tenant and of another; each row may pass at most once a turn.
+        story.ask(f"noisy{next(numbers)}", "noisy", queue.tenant)
+        story.ask(f"loud{next(numbers)}", "loud", "loud")
         story.leave(story.state.admitted[0].lease)
-    assert story.admitted.index(first) - before <= others + 1
+    assert story.admitted.index(first) - before <= turns + bounds.slots
 
 
 @settings(max_examples=300, deadline=None)
-@given(LIMITS, st.lists(MOVES, max_size=60))
+@given(FREE_LIMITS, st.lists(MOVES, max_size=60))
 def test_a_position_is_the_number_of_turns_until_admission(
     bounds: Limits, moves: list[tuple[str, object]]
 ) -> None:
@@ -264,7 +359,7 @@ def test_a_position_is_the_number_of_turns_until_admission(
         pass
     promised = {one.lease: position(story.state, one.lease) for one in story.state.waiting}
     before = len(story.admitted)
-    while story.state.lines:
+    while story.state.queues:
         story.leave(story.state.admitted[-1].lease)
     served = {lease: number for number, lease in enumerate(story.admitted[before:], start=1)}
     assert served == promised

@@ -71,7 +71,7 @@ def test_every_mistake_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         "bailiwick.toml: [server] grpc_prot: there is no such setting; did you mean grpc_port?",
         "bailiwick.toml: [poool] x: there is no section [poool]; did you mean pool?",
         "BAILIWICK__POOL__QUEUE_LENGHT_MAX: there is no such setting; "
-        "did you mean queue_length_max or queue_length_per_user_max?",
+        "did you mean queue_length_max or queue_length_per_tenant_max?",
         "bailiwick.toml: [server] grpc_port: input should be less than or equal to 65535, not 99999",
         "--http-port: input should be greater than or equal to 0, not -1",
         "BAILIWICK__LIMITS__TIMEOUT_S: input should be a valid number, unable to parse string as a number, "

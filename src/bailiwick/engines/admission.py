@@ -3,17 +3,23 @@
 Pure: events and the time come in, a new state and what to do come out. It knows nothing of sessions or
 engines; `sessions.py` acts on what is decided here.
 
-Each principal has a line of its own, first come, first served; the lines take turns. At most `slots` short
-queries run at once. One that has run for `interactive_s` is promoted: it counts as long from then on and
-gives its slot to the next in line, as long as fewer than `long_max` long ones run.
+Tenants take turns, and within a tenant its principals do; each principal has a line of its own, first come,
+first served. So a tenant with a hundred users gets no more turns than one with a single user. A tenant that
+has as many queries running as it may is passed over until one of them ends.
+
+At most `slots` short queries run at once. One that has run for `interactive_s` is promoted: it counts as long
+from then on and gives its slot to the next in turn, as long as fewer than `long_max` long ones run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import assert_never
+from typing import TypeVar, assert_never
 
+from bailiwick.identity.principal import DEFAULT_TENANT
 from bailiwick.ids import LeaseId
+
+Item = TypeVar("Item", bound=Sized)
 
 RETRY_AFTER_MIN_S = 1.0
 RETRY_AFTER_MAX_S = 30.0
@@ -27,12 +33,16 @@ class Limits:
     queue_length_max: int
     queue_length_per_principal_max: int
     queue_wait_s: float
+    queue_length_per_tenant_max: int | None = None
+    running_per_tenant_max: int | None = None
+    """Short and long ones together. None: no bound of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     lease: LeaseId
     principal: str
+    tenant: str
     asked_at: float
 
 
@@ -42,22 +52,38 @@ class Admitted:
 
     lease: LeaseId
     principal: str
+    tenant: str
     asked_at: float
     started_at: float | None = None
     is_long: bool = False
 
 
+Line = tuple[Waiting, ...]
+"""Those of one principal, in the order in which they came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The lines of one tenant, in the order of their turns. No line is empty."""
+
+    tenant: str
+    lines: tuple[Line, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.lines))
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The lines in the order of their turns, and those that hold a place. No line is empty."""
+    """The tenants' queues in the order of their turns, and those that hold a place. No queue is empty."""
 
     limits: Limits
-    lines: tuple[tuple[Waiting, ...], ...] = ()
+    queues: tuple[Queue, ...] = ()
     admitted: tuple[Admitted, ...] = ()
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        return tuple(one for line in self.lines for one in line)
+        return tuple(one for queue in self.queues for line in queue.lines for one in line)
 
     def __contains__(self, lease: LeaseId) -> bool:
         return any(one.lease == lease for one in self.waiting) or any(
@@ -66,7 +92,7 @@ class Admission:
 
     @property
     def queue_length(self) -> int:
-        return sum(map(len, self.lines))
+        return sum(map(len, self.queues))
 
     @property
     def short_count(self) -> int:
@@ -76,11 +102,19 @@ class Admission:
     def long_count(self) -> int:
         return sum(one.is_long for one in self.admitted)
 
+    def has_place_for(self, tenant: str) -> bool:
+        """Whether one of this tenant could run at once, if it is their turn."""
+        running_max = self.limits.running_per_tenant_max
+        return self.short_count < self.limits.slots and (
+            running_max is None or sum(one.tenant == tenant for one in self.admitted) < running_max
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     lease: LeaseId
     principal: str
+    tenant: str = DEFAULT_TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +141,7 @@ Event = Asked | Started | Left | TimePassed
 
 class Reason(StrEnum):
     QUEUE_FULL = "queue_full"
+    QUEUE_FULL_FOR_TENANT = "queue_full_for_tenant"
     QUEUE_FULL_FOR_USER = "queue_full_for_user"
     QUEUE_WAIT = "queue_wait"
 
@@ -139,8 +174,8 @@ def step(state: Admission, event: Event, now: float) -> tuple[Admission, tuple[I
     """What becomes of `state` when `event` happens at `now`, and what to do about it."""
     instructions: tuple[Instruction, ...] = ()
     match event:
-        case Asked(lease, principal):
-            state, instructions = _ask(state, Waiting(lease, principal, now))
+        case Asked(lease, principal, tenant):
+            state, instructions = _ask(state, Waiting(lease, principal, tenant, now))
         case Started(lease):
             state = _start(state, lease, now)
         case Left(lease):
@@ -155,32 +190,56 @@ def step(state: Admission, event: Event, now: float) -> tuple[Admission, tuple[I
 
 
 def position(state: Admission, lease: LeaseId) -> int | None:
-    """How many are admitted before this one, plus one; None if it does not wait."""
-    for turn, line in enumerate(state.lines):
-        for depth, one in enumerate(line):
-            if one.lease == lease:
-                others = ((index, len(other)) for index, other in enumerate(state.lines) if index != turn)
-                return depth + 1 + sum(min(length, depth + (index < turn)) for index, length in others)
+    """How many are admitted before this one, plus one; None if it does not wait.
+
+    Bounds on what a tenant may run are left out of account: who is passed over comes later than this says.
+    """
+    for turn, queue in enumerate(state.queues):
+        for line_turn, line in enumerate(queue.lines):
+            for depth, one in enumerate(line):
+                if one.lease == lease:
+                    within = _place(line_turn, depth, map(len, queue.lines))
+                    return _place(turn, within - 1, map(len, state.queues))
     return None
+
+
+def _place(turn: int, depth: int, lengths: Iterable[int]) -> int:
+    """When one comes that has `depth` before it in its row, and rows of these `lengths` take turns.
+
+    >>> _place(1, 0, [3, 1, 2])
+    2
+    """
+    others = ((index, length) for index, length in enumerate(lengths) if index != turn)
+    return depth + 1 + sum(min(length, depth + (index < turn)) for index, length in others)
 
 
 def _ask(state: Admission, newcomer: Waiting) -> tuple[Admission, tuple[Instruction, ...]]:
     if newcomer.lease in state:
         raise IllegalEvent(f"{newcomer.lease} asked twice")
-    line = next((line for line in state.lines if line[0].principal == newcomer.principal), ())
+    queue = next((one for one in state.queues if one.tenant == newcomer.tenant), Queue(newcomer.tenant))
+    line = next((line for line in queue.lines if line[0].principal == newcomer.principal), ())
+    # Whoever finds a place does not wait, however short the lines may be: nobody is before them then.
+    reason = None if state.has_place_for(newcomer.tenant) else _no_room(state, queue, line)
+    if reason is not None:
+        return state, (Refuse(newcomer.lease, reason, _retry_after_s(state)),)
+    longer = replace(queue, lines=_joined(queue.lines, line, (*line, newcomer)))
+    return replace(state, queues=_joined(state.queues, queue, longer)), ()
+
+
+def _no_room(state: Admission, queue: Queue, line: Line) -> Reason | None:
     limits = state.limits
-    # Whoever finds a free slot does not wait, however short the lines may be.
-    if state.short_count < limits.slots and not state.lines:
-        pass
-    elif state.queue_length >= limits.queue_length_max:
-        return state, (Refuse(newcomer.lease, Reason.QUEUE_FULL, _retry_after_s(state)),)
-    elif len(line) >= limits.queue_length_per_principal_max:
-        return state, (Refuse(newcomer.lease, Reason.QUEUE_FULL_FOR_USER, _retry_after_s(state)),)
-    if line:
-        lines = tuple((*one, newcomer) if one is line else one for one in state.lines)
-    else:
-        lines = (*state.lines, (newcomer,))
-    return replace(state, lines=lines), ()
+    if state.queue_length >= limits.queue_length_max:
+        return Reason.QUEUE_FULL
+    if limits.queue_length_per_tenant_max is not None and len(queue) >= limits.queue_length_per_tenant_max:
+        return Reason.QUEUE_FULL_FOR_TENANT
+    if len(line) >= limits.queue_length_per_principal_max:
+        return Reason.QUEUE_FULL_FOR_USER
+    return None
+
+
+def _joined(row: tuple[Item, ...], before: Item, after: Item) -> tuple[Item, ...]:
+    """The row with `after` in the place of `before`, or at the end where there was nothing before."""
+    return tuple(after if one is before else one for one in row) if len(before) else (*row, after)
 
 
 def _start(state: Admission, lease: LeaseId, now: float) -> Admission:
@@ -195,9 +254,16 @@ def _start(state: Admission, lease: LeaseId, now: float) -> Admission:
 def _leave(state: Admission, lease: LeaseId) -> Admission:
     return replace(
         state,
-        lines=_without_empty(tuple(one for one in line if one.lease != lease) for line in state.lines),
+        queues=_without_empty(
+            replace(queue, lines=_without_empty(_without(line, lease) for line in queue.lines))
+            for queue in state.queues
+        ),
         admitted=tuple(one for one in state.admitted if one.lease != lease),
     )
+
+
+def _without(line: Line, lease: LeaseId) -> Line:
+    return tuple(one for one in line if one.lease != lease)
 
 
 def _expire(state: Admission, now: float) -> tuple[Admission, tuple[Instruction, ...]]:
@@ -227,18 +293,23 @@ def _promote(state: Admission, now: float) -> tuple[Admission, tuple[Instruction
 
 def _admit(state: Admission) -> tuple[Admission, tuple[Instruction, ...]]:
     instructions: list[Instruction] = []
-    while state.lines and state.short_count < state.limits.slots:
-        (first, *rest), *others = state.lines
-        # Having had its turn, the line goes to the end.
-        lines = _without_empty(iter((*others, tuple(rest))))
-        admitted = Admitted(first.lease, first.principal, first.asked_at)
-        state = replace(state, lines=lines, admitted=(*state.admitted, admitted))
+    while (queue := _next_queue(state)) is not None:
+        (first, *rest), *lines = queue.lines
+        # Having had their turn, the line and the tenant go to the end.
+        later = replace(queue, lines=_without_empty((*lines, tuple(rest))))
+        queues = _without_empty((*(one for one in state.queues if one is not queue), later))
+        admitted = Admitted(first.lease, first.principal, first.tenant, first.asked_at)
+        state = replace(state, queues=queues, admitted=(*state.admitted, admitted))
         instructions.append(Admit(first.lease))
     return state, tuple(instructions)
 
 
-def _without_empty(lines: Iterator[tuple[Waiting, ...]]) -> tuple[tuple[Waiting, ...], ...]:
-    return tuple(line for line in lines if line)
+def _next_queue(state: Admission) -> Queue | None:
+    return next((queue for queue in state.queues if state.has_place_for(queue.tenant)), None)
+
+
+def _without_empty(row: Iterable[Item]) -> tuple[Item, ...]:
+    return tuple(one for one in row if len(one))
 
 
 def _retry_after_s(state: Admission) -> float:

@@ -72,6 +72,16 @@ class PoolConfig(BaseModel):
     queue_length_per_user_max: int = Field(
         default=20, ge=1, le=10_000, description="Queries of one user that may wait."
     )
+    queue_length_per_tenant_max: int = Field(
+        default=80, ge=1, le=10_000, description="Queries of one tenant that may wait."
+    )
+    running_per_tenant_max: int | None = Field(
+        default=None,
+        ge=1,
+        le=128,
+        description="Queries of one tenant that may run at once, long ones included. Default: as many as run; "
+        "tenants take turns in any case.",
+    )
     queue_wait_s: float = Field(
         default=60.0, gt=0, le=3600, description="How long a query may wait before it is refused."
     )

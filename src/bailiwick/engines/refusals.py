@@ -11,6 +11,8 @@ def refusal(refuse: Refuse, *, is_engine_missing: bool) -> BailiwickError:
     match refuse.reason:
         case Reason.QUEUE_FULL:
             return _too_many("Too many queries are waiting.", refuse)
+        case Reason.QUEUE_FULL_FOR_TENANT:
+            return _too_many("Too many queries of your tenant are waiting.", refuse)
         case Reason.QUEUE_FULL_FOR_USER:
             return _too_many("Too many of your queries are waiting.", refuse)
         case Reason.QUEUE_WAIT if is_engine_missing:
