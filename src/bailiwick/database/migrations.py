@@ -149,6 +149,28 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX catalog_outcomes_done_at ON catalog_outcomes (done_at)",
         ),
     ),
+    Migration(
+        4,
+        "policies and the history of their changes",
+        (
+            """
+            CREATE TABLE policy_versions (
+                version BIGINT NOT NULL PRIMARY KEY,
+                at DOUBLE PRECISION NOT NULL,
+                principal TEXT NOT NULL,
+                actor TEXT,
+                what TEXT NOT NULL
+            )
+            """,
+            """
+            CREATE TABLE policy_elements (
+                kind TEXT NOT NULL,
+                definition TEXT NOT NULL,
+                PRIMARY KEY (kind, definition)
+            )
+            """,
+        ),
+    ),
 )
 
 

@@ -142,3 +142,23 @@ audit = Table(
     Index("audit_actor", "actor"),
     Index("audit_query_id", "query_id"),
 )
+
+policy_versions = Table(
+    "policy_versions",
+    metadata,
+    # Without gaps, from 1: two who change policies at once cannot both make the next one.
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("actor", Text, nullable=True),
+    # A JSON list of sentences.
+    Column("what", Text, nullable=False),
+)
+
+policy_elements = Table(
+    "policy_elements",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    # A JSON object with all that there is to say about it.
+    Column("definition", Text, primary_key=True),
+)

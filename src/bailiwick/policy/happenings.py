@@ -25,7 +25,8 @@ def after(policies: Policies, happening: c.Happening) -> Policies:
         case c.TableDropped(catalog, name, uuid):
             return _dropped(policies, Securable.table(catalog, name, uuid))
         case c.NamespaceCreated(catalog, namespace, by):
-            return _owned(policies, Securable(catalog, namespace), by)
+            own = _own(Securable(catalog, namespace), by)
+            return replace(policies, grants=_unique((*policies.grants, own)))
         case c.NamespaceDropped(catalog, namespace):
             gone = Securable(catalog, namespace).key
             kept = (grant for grant in policies.grants if not (grant.by_creation and grant.on.key == gone))
@@ -45,7 +46,7 @@ def _created(policies: Policies, table: Securable, by: str, columns: tuple[Bound
         return replace(bound, field_id=field_ids.get(bound.name.lower())) if place(on) is not on else bound
 
     grants = tuple(_moved(grant, place(grant.on)) for grant in policies.grants)
-    return _owned(replace(_placed(policies, place, column), grants=_unique(grants)), table, by)
+    return _placed(policies, place, column, _unique((*grants, _own(table, by))))
 
 
 def _renamed(policies: Policies, table: Securable, new: TableName) -> Policies:
@@ -61,7 +62,7 @@ def _renamed(policies: Policies, table: Securable, new: TableName) -> Policies:
         return place(on) if on.uuid in (None, table.uuid) else on
 
     grants = tuple(_moved(grant, granted_place(grant.on)) for grant in policies.grants)
-    return replace(_placed(policies, place, _unchanged), grants=_unique(grants))
+    return _placed(policies, place, _unchanged, _unique(grants))
 
 
 def _dropped(policies: Policies, table: Securable) -> Policies:
@@ -75,20 +76,20 @@ def _dropped(policies: Policies, table: Securable) -> Policies:
         return replace(bound, field_id=None) if on.uuid == table.uuid else bound
 
     grants = tuple(grant for grant in policies.grants if grant.on.uuid != table.uuid)
-    return replace(_placed(policies, place, column), grants=grants)
+    return _placed(policies, place, column, grants)
 
 
-def _owned(policies: Policies, on: Securable, by: str) -> Policies:
-    own = granted(Grantee.user(by), on, Privilege.OWN, by_creation=True)
-    return replace(policies, grants=_unique((*policies.grants, own)))
+def _own(on: Securable, by: str) -> Grant:
+    return granted(Grantee.user(by), on, Privilege.OWN, by_creation=True)
 
 
 def _placed(
     policies: Policies,
     place: Callable[[Securable], Securable],
     column: Callable[[Securable, BoundColumn], BoundColumn],
+    grants: tuple[Grant, ...],
 ) -> Policies:
-    """With each rule's table and columns as these functions give them."""
+    """With each rule's table and columns as these functions give them, and these grants."""
 
     def masked(mask: Mask) -> Mask:
         if mask.on is None:
@@ -100,6 +101,7 @@ def _placed(
 
     return replace(
         policies,
+        grants=grants,
         filters=tuple(
             replace(rule, on=place(rule.on), columns=tuple(column(rule.on, each) for each in rule.columns))
             for rule in policies.filters

@@ -16,6 +16,9 @@ from bailiwick.policy.index import NOBODY, Index
 Key = tuple[str, str, Namespace, str]
 """A securable without its uuid, as the indexes have it: scope, catalog, namespace, name."""
 
+Order = tuple[str | Namespace, ...]
+"""What elements of one kind are sorted by; it tells them apart."""
+
 
 class Privilege(StrEnum):
     SELECT = "select"
@@ -144,8 +147,8 @@ class Grant:
     """The creator of something owns it: no file says so, and none takes it away."""
 
     @property
-    def order(self) -> tuple[str, ...]:
-        return (str(self.on), self.on.scope, str(self.to), self.privilege, self.on.uuid or "", self.id)
+    def order(self) -> Order:
+        return (*self.on.key, self.on.uuid or "", self.to.kind, self.to.name, self.privilege)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ class Role:
     """Who holds it: users, and everyone who holds one of these roles."""
 
     @property
-    def order(self) -> tuple[str, ...]:
+    def order(self) -> Order:
         return (self.name,)
 
 
@@ -179,8 +182,8 @@ class RowFilter:
     """In full, what its subqueries read."""
 
     @property
-    def order(self) -> tuple[str, ...]:
-        return (str(self.on), self.name, self.on.uuid or "")
+    def order(self) -> Order:
+        return (*self.on.key, self.name, self.on.uuid or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +207,10 @@ class Mask:
     """Which its expression reads."""
 
     @property
-    def order(self) -> tuple[str, ...]:
-        return (str(self.on or ""), self.name, (self.on and self.on.uuid) or "")
+    def order(self) -> Order:
+        if self.on is None:
+            return (Scope.TABLE, "", (), "", self.name, self.tag or "")
+        return (*self.on.key, self.name, self.on.uuid or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +220,8 @@ class ColumnTags:
     tags: frozenset[str]
 
     @property
-    def order(self) -> tuple[str, ...]:
-        return (str(self.on), self.column.name, self.on.uuid or "", str(self.column.field_id or ""))
+    def order(self) -> Order:
+        return (*self.on.key, self.column.name, self.on.uuid or "", str(self.column.field_id or ""))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -227,7 +232,7 @@ class Impersonation:
     as_whom: Grantee
 
     @property
-    def order(self) -> tuple[str, ...]:
+    def order(self) -> Order:
         return (str(self.who), str(self.as_whom))
 
 
@@ -245,12 +250,23 @@ class Policies:
     masks: tuple[Mask, ...] = ()
     tags: tuple[ColumnTags, ...] = ()
     impersonations: tuple[Impersonation, ...] = ()
-    _index: Index = field(init=False, repr=False, compare=False)
+    _made: list[Index] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         for name in ("roles", "grants", "filters", "masks", "tags", "impersonations"):
             object.__setattr__(self, name, tuple(sorted(getattr(self, name), key=lambda each: each.order)))
-        object.__setattr__(self, "_index", Index(self))
+
+    def indexed(self) -> Self:
+        """Itself, with the work done that the first to ask would have to wait for."""
+        if not self._made:
+            self._made.append(Index(self))
+        return self
+
+    @property
+    def _index(self) -> Index:
+        # Made when it is first asked for: most policies are only a step on the way to others. Two threads may
+        # both make it, and make the same.
+        return self.indexed()._made[0]
 
     def role(self, name: str) -> Role | None:
         return self._index.roles.get(name)
