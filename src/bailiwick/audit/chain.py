@@ -166,7 +166,7 @@ class Verifier:
         """Take the next link into account. After the first break nothing more is looked at."""
         if self._broken is not None:
             return
-        if self._count == 0 and self._is_part:
+        if self._count == 0 and self._is_part and link.sequence > 1:
             self._end = Anchor(link.sequence - 1, link.previous)
         why = self._wrong(link)
         if why is not None:

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from bailiwick.audit.anchor_file import NAME, AnchorFile
 from bailiwick.audit.chain import Anchor, Link, Verification, kept
 from bailiwick.audit.entry import AuditEntry
-from bailiwick.audit.store import EVERYTHING, PAGE_MAX, AuditStore, Search, verified
+from bailiwick.audit.store import EVERYTHING, TAIL_MAX, AuditStore, Search, verified
 from bailiwick.audit.writer import Writer, not_kept
 from bailiwick.clock import Clock, monotonic, wall
 from bailiwick.database.database import Database
@@ -104,9 +104,9 @@ class AuditLog:
     async def tail(self, limit: int, *, after: int | None = None, search: Search = EVERYTHING) -> list[Link]:
         """The newest entries, or with `after` the first ones that follow it; the oldest first.
 
-        At most `PAGE_MAX` of them.
+        At most `TAIL_MAX` of them.
         """
-        limit = min(limit, PAGE_MAX)
+        limit = min(limit, TAIL_MAX)
         if after is None:
             return await self._ask(lambda: self._store.newest(limit, search))
         return await self._ask(lambda: self._store.after(after, limit, search))
@@ -126,7 +126,7 @@ class AuditLog:
 
     async def verify(self, anchors: Sequence[Anchor] = ()) -> Verification:
         """Look at every entry, and whether the anchor file and `anchors` are met."""
-        return await self._ask(lambda: verified(self._store, self._anchor_file, anchors))
+        return await self._ask(lambda: verified(self._store.verify, self._anchor_file, anchors))
 
     async def _ask(self, question: Callable[[], Answer]) -> Answer:
         try:

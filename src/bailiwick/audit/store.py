@@ -4,7 +4,7 @@ Everything here blocks, for threads. Nothing is ever deleted: what the log holds
 takes the whole data directory away.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from bailiwick.database.database import Database
 from bailiwick.database.schema import audit as table
 
 PAGE_MAX = 1_000
+TAIL_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,7 @@ class AuditStore:
         at = 0
         while rows := self._rows_after(at):
             for row in rows:
-                link = _link(row)
-                verifier.look(link)
-                if not verifier.is_broken and any(row[name] != copy for name, copy in _copies(link).items()):
-                    verifier.refuse(link.sequence, "the columns that one searches by do not say what it says")
+                look_at(verifier, row)
             if verifier.is_broken:
                 break
             at = rows[-1]["sequence"]
@@ -93,17 +91,27 @@ class AuditStore:
             return list(connection.execute(statement.limit(PAGE_MAX)).mappings())
 
 
-def verified(store: AuditStore, anchor_file: AnchorFile, anchors: Sequence[Anchor] = ()) -> Verification:
-    """Look at every entry, and whether the anchor file and `anchors` are met."""
+def verified(
+    look: Callable[[Sequence[Anchor]], Verification], anchor_file: AnchorFile, anchors: Sequence[Anchor] = ()
+) -> Verification:
+    """What `look` finds of every entry, given `anchors` and the one in the file. That one must be there."""
     # The file is read first: the log may grow meanwhile, the file is never ahead of it.
     try:
         kept_anchor, problem = anchor_file.read(), "there is no anchor file"
     except ValueError:
         kept_anchor, problem = None, "the anchor file cannot be read"
-    found = store.verify([*anchors, kept_anchor] if kept_anchor is not None else anchors)
+    found = look([*anchors, kept_anchor] if kept_anchor is not None else anchors)
     if found.is_sound and kept_anchor is None:
         return replace(found, broken=Break(found.end.sequence, f"{problem}: entries may be missing after it"))
     return found
+
+
+def look_at(verifier: Verifier, row: Any) -> None:
+    """One row of the table, its hash and the copies that one searches by."""
+    link = _link(row)
+    verifier.look(link)
+    if not verifier.is_broken and any(row[name] != copy for name, copy in _copies(link).items()):
+        verifier.refuse(link.sequence, "the columns that one searches by do not say what it says")
 
 
 def _end(connection: Connection) -> Anchor:
@@ -139,5 +147,5 @@ def _copies(link: Link) -> dict[str, Any]:
     }
 
 
-def _link(row: RowMapping) -> Link:
+def _link(row: Any) -> Link:
     return Link(row["sequence"], row["previous"], row["hash"], row["entry"])

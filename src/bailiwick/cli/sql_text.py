@@ -57,6 +57,17 @@ def revoke_token(token_id: str) -> str:
     return f"REVOKE TOKEN {string(token_id)}"
 
 
+def show_audit(user: str | None, since: str | None, after: int | None, limit: int) -> str:
+    of_user = f" FOR USER {name(user)}" if user is not None else ""
+    since_then = f" SINCE {string(since)}" if since is not None else ""
+    from_there = f" AFTER {after}" if after is not None else ""
+    return f"SHOW AUDIT{of_user}{since_then}{from_there} LIMIT {limit}"
+
+
+def verify_audit(anchor: str | None = None) -> str:
+    return "VERIFY AUDIT" + (f" ANCHOR {string(anchor)}" if anchor is not None else "")
+
+
 def progress_of(query_id: str) -> str:
     columns = "tasks_done, tasks_total, state"
     return f"SELECT {columns} FROM system.runtime.queries WHERE query_id = {string(query_id)}"  # noqa: S608

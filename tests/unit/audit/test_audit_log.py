@@ -20,7 +20,7 @@ from bailiwick.audit.anchor_file import NAME
 from bailiwick.audit.chain import Anchor
 from bailiwick.audit.entry import AuditEntry, Kind
 from bailiwick.audit.log import AuditLog
-from bailiwick.audit.store import PAGE_MAX, Search
+from bailiwick.audit.store import TAIL_MAX, Search
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.telemetry import logs
 from bailiwick.telemetry.config import LoggingConfig
@@ -347,11 +347,11 @@ async def test_the_tail_is_the_newest_and_what_follows_comes_in_pages(tmp_path: 
 
 async def test_no_page_is_larger_than_a_page(tmp_path: Path) -> None:
     async with audited(tmp_path) as world:
-        for number in range(PAGE_MAX + 5):
+        for number in range(TAIL_MAX + 5):
             world.log.note(entry(str(number)))
         await world.log.flush()
-        assert len(await world.log.tail(10**9)) == PAGE_MAX
-        assert len([link async for link in world.log.read()]) == PAGE_MAX + 5
+        assert len(await world.log.tail(10**9)) == TAIL_MAX
+        assert len([link async for link in world.log.read()]) == TAIL_MAX + 5
 
 
 async def test_a_log_that_cannot_be_read_says_so_in_general(tmp_path: Path) -> None:
