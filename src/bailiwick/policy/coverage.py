@@ -14,7 +14,7 @@ def is_covered(policies: Policies, catalog: str, name: TableName, uuid: str | No
 
 
 def covered_columns(policies: Policies, table: Table) -> frozenset[int]:
-    """Field ids of the columns that a filter, a mask or a tag names, and of the structs they are fields of."""
+    """Field ids of the columns that a filter, mask or tag names, and of the structs they are fields of."""
     bound = tuple(_bound(policies, table))
     names = {column.name.lower() for column in bound}
     ids = {column.field_id for column in bound}
