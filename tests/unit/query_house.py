@@ -179,6 +179,7 @@ class FakeLease:
     id: LeaseId
     session: EngineSession
     spoiled: str | None = None
+    policy_version: int = 0
 
     def spoil(self, reason: str) -> None:
         self.spoiled = reason

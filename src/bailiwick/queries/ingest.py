@@ -184,7 +184,9 @@ class IngestService:
             async with side.pool.lease(running.statement.principal, running.id) as lease:
                 running.apply(Admitted(side.wall(), side.engine.node_id))
                 writing = Writing(running, side, lease)
+                running.writes, running.policy_version = (full_name(target),), lease.policy_version
                 try:
+                    await side.begin_change(running)
                     await lease.session.localise(time_zone="UTC", double_quoted_identifiers=False)
                     if len(ahead) == 1:
                         await writing.write_at_once(target, mode, ahead.popleft())

@@ -69,6 +69,10 @@ class Running:
         """While this holds, nothing that it did so far can be seen by anyone: ended now, nothing happened."""
         self.category: str | None = None
         """What metrics call its kind, where that is not Spark's word."""
+        # What it has to do with, for the record: full names, and by which policies it was decided.
+        self.reads: tuple[str, ...] = ()
+        self.writes: tuple[str, ...] = ()
+        self.policy_version: int | None = None
         # Counted here and not by the machine: they change with every batch.
         self.rows = 0
         self.bytes = 0

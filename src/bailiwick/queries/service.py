@@ -26,6 +26,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import redacted
 from bailiwick.ids import LeaseId, QueryId, new_query_id
 from bailiwick.queries import failures, local_life, spark_life
+from bailiwick.queries.accounts import Accounts
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
 from bailiwick.queries.information_schema import information_schema
@@ -78,6 +79,7 @@ class QueryService:
         results: ResultsConfig,
         catalog_version: Callable[[], int],
         policy_version: Callable[[], int] = lambda: 0,
+        accounts: Accounts | None = None,
         metrics: Metrics,
         affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
         inventory: Inventory | None = None,
@@ -86,9 +88,11 @@ class QueryService:
     ) -> None:
         """`answerers` know what the gateway answers by itself.
 
-        `system_tables` are there besides queries, nodes and, with an inventory, `information_schema`.
+        `system_tables` are there besides queries, nodes and, with an inventory, `information_schema`. Without
+        `accounts` nothing is put on record.
         """
         self._answerers = tuple(answerers)
+        self._accounts = accounts
         self._store = store
         self._spool = spool
         self._limits = limits
@@ -106,6 +110,7 @@ class QueryService:
             policy_version=policy_version,
             affected_rows=affected_rows,
             descriptions=Descriptions(),
+            begin_change=self._begin_change,
             wall=wall,
         )
         self._sandbox = Sandbox()
@@ -315,6 +320,8 @@ class QueryService:
         own = first_answer(self._answerers, statement, self._describe)
         if own is not None:
             running.category = own.category
+            if own.kind is Kind.CHANGE:
+                await self._begin_change(running)
             await local_life.live(running, own.kind, own.perform, self._wall)
             return
         may_ask(principal).enforce()
@@ -330,7 +337,13 @@ class QueryService:
             return
         await spark_life.live(running, self._side)
 
+    async def _begin_change(self, running: Running) -> None:
+        if self._accounts is not None:
+            await self._accounts.begin_change(running)
+
     def _note_end(self, running: Running) -> None:
+        if self._accounts is not None:
+            self._accounts.end(running)
         query, error = running.query, running.error
         is_refused = query.started_at is None and error is not None and error.code in _REFUSALS
         planned_at = next((moment.at for moment in query.story if moment.state is State.PLANNING), None)

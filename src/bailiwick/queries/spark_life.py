@@ -6,7 +6,7 @@ the pool sees to it that Spark stops.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,6 +47,10 @@ class Lease(Protocol):
     @property
     def session(self) -> EngineSession: ...
 
+    @property
+    def policy_version(self) -> int:
+        """Of the policies under which this query runs, to its end."""
+
     def spoil(self, reason: str) -> None:
         """The session is not fit for another query."""
 
@@ -75,6 +79,8 @@ class SparkSide:
     affected_rows: Callable[[LeaseId], int]
     """How many rows the commits of a lease added or removed; -1 where nobody knows exactly."""
     descriptions: Descriptions
+    begin_change: Callable[[Running], Awaitable[None]]
+    """Puts on record that a change starts, and raises if that cannot be done."""
     wall: Clock
 
     def key(self, statement: Statement) -> Key:
@@ -213,7 +219,12 @@ async def _answer(running: Running, lease: Lease, side: SparkSide) -> None:
         description = await describe(statement, lease, side)
         pulse.beat()
         breadcrumb("described", kind=description.kind.value, command=description.command)
+        running.reads, running.writes = description.reads, description.writes
+        running.policy_version = lease.policy_version
         check(statement, description, side.limits)
+        if description.kind is Kind.CHANGE:
+            await side.begin_change(running)
+            pulse.beat()
         operation = new_operation_id()
         await running.start(description.kind, operation)
         await _drain(running, lease, operation, description, side, pulse)

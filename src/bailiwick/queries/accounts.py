@@ -1,0 +1,66 @@
+"""What is put on record of each query: in the audit log, with what policy decided for it.
+
+A change is recorded before it starts, and does not start unless that is on disk; how it ended is recorded
+when it has. A read is recorded when it has ended.
+"""
+
+from typing import Protocol
+
+from bailiwick.audit.entry import AuditEntry
+from bailiwick.clock import Clock
+from bailiwick.queries.auditing import Reach, begun, entry_of
+from bailiwick.queries.policy_decisions import Decisions
+from bailiwick.queries.running import Running
+
+
+class Log(Protocol):
+    """The audit log, as far as queries need it."""
+
+    def note(self, entry: AuditEntry) -> None: ...
+
+    async def write(self, entry: AuditEntry) -> object: ...
+
+    async def admit(self) -> None: ...
+
+
+class Accounts:
+    def __init__(self, log: Log, decisions: Decisions, *, wall: Clock) -> None:
+        self._log = log
+        self._decisions = decisions
+        self._wall = wall
+
+    async def admit(self) -> None:
+        """Return when there is room to record what will happen. STORAGE_ERROR if there is none in time."""
+        await self._log.admit()
+
+    async def begin_change(self, running: Running) -> None:
+        """Before anything is changed. STORAGE_ERROR if it cannot be recorded: then it must not happen."""
+        statement = running.statement
+        await self._log.write(
+            begun(
+                running.query,
+                statement.principal,
+                statement.sql,
+                self._wall(),
+                reach=self._reach(running),
+                category=running.category,
+            )
+        )
+
+    def end(self, running: Running) -> None:
+        """Never waits, never raises."""
+        statement = running.statement
+        self._log.note(
+            entry_of(
+                running.query,
+                statement.principal,
+                statement.sql,
+                reach=self._reach(running),
+                error=running.error,
+                category=running.category,
+            )
+        )
+
+    def _reach(self, running: Running) -> Reach:
+        decisions = self._decisions.of(running.id)
+        return Reach(running.reads, running.writes, decisions, running.policy_version)
