@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bailiwick.app.policy import Governance
 from bailiwick.config import Config
 from bailiwick.database.database import Database
 from bailiwick.identity.administration import Administration
@@ -12,6 +13,7 @@ from bailiwick.identity.authenticator import FailureKind
 from bailiwick.identity.chain import Chain
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.passwords import Passwords, StoredPasswords
+from bailiwick.identity.people import People
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
@@ -22,13 +24,19 @@ from bailiwick.telemetry.metrics import Metrics
 @dataclass(frozen=True, slots=True)
 class Identity:
     chain: Chain
+    people: People
     administration: Administration
     admin_password: str | None
     """Drawn just now, on an empty directory; otherwise nobody but its owner knows it."""
 
 
 async def open_identity(
-    stack: AsyncExitStack, config: Config, data_dir: Path, database: Database, metrics: Metrics
+    stack: AsyncExitStack,
+    config: Config,
+    data_dir: Path,
+    database: Database,
+    governance: Governance,
+    metrics: Metrics,
 ) -> Identity:
     settings = config.identity
     users = UserStore(database)
@@ -40,10 +48,12 @@ async def open_identity(
     passwords = Passwords(threads=settings.hashing_threads)
     stack.callback(passwords.close)
     key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "token-signing")
+    people = People(users, expand=governance.all_roles, impersonations=governance)
     chain = Chain(
         StoredPasswords(users, passwords),
         SignedTokens(key, users, life_s=settings.token_s),
         [static],
+        people=people,
         failure_delay_s=settings.failure_delay_s,
         hashing_threads=settings.hashing_threads,
         on_failure=lambda kind: metrics.login_failed("password" if kind is FailureKind.PASSWORD else "token"),
@@ -55,4 +65,4 @@ async def open_identity(
     drawn = await administration.bootstrap(
         lambda password: write_secret(data_dir / "admin-password", Secret(password))
     )
-    return Identity(chain, administration, drawn)
+    return Identity(chain, people, administration, drawn)

@@ -27,6 +27,7 @@ from bailiwick.engines.java import find_java
 from bailiwick.engines.process import EngineProcess
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import NodeId
+from bailiwick.policy.stamp import StampKey
 
 _BACKOFF_MAX_S = 30.0
 _STEADY_S = 60.0
@@ -84,6 +85,7 @@ class EmbeddedEngine(Engine):
         self._report = report
         self._clock = clock
         self._life: _Life | None = None
+        self._stamp_key: StampKey | None = None
         self._changed = asyncio.Event()
         self._loss: tuple[str, float] | None = None
         self._stopping = False
@@ -122,6 +124,11 @@ class EmbeddedEngine(Engine):
     @property
     def is_ready(self) -> bool:
         return self._life is not None and self._life.ready.is_set() and not self._life.lost.is_set()
+
+    @property
+    def stamp_key(self) -> StampKey | None:
+        """What the catalog seals its decisions with for the engine's present life. Any thread may ask."""
+        return self._stamp_key
 
     @property
     def pid(self) -> int | None:
@@ -244,6 +251,9 @@ class EmbeddedEngine(Engine):
         return self._life
 
     def _write_properties(self, jars: Jars, token: str) -> None:
+        stamp_key = StampKey.new()
+        launch.write_private(self._places.stamp_key, stamp_key.text)
+        self._stamp_key = stamp_key
         for left_behind in (*self._places.spill.glob("spark-*"), *self._places.spill.glob("blockmgr-*")):
             shutil.rmtree(left_behind, ignore_errors=True)
         properties = launch.engine_properties(

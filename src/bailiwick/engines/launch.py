@@ -83,6 +83,10 @@ class Places:
     def credential(self) -> Path:
         return self.run / "engine.credential"
 
+    @property
+    def stamp_key(self) -> Path:
+        return self.run / "engine.stamp-key"
+
 
 def new_token() -> str:
     """A secret for one life of one engine."""
@@ -163,6 +167,7 @@ def _catalog(places: Places, uri: str) -> dict[str, str]:
         f"spark.sql.catalog.{CATALOG}.cache-enabled": "false",
         "spark.bailiwick.catalog.uri": uri,
         "spark.bailiwick.catalog.credential-file": str(places.credential),
+        "spark.bailiwick.stamp-key-file": str(places.stamp_key),
         "spark.bailiwick.catalog.rest.client.connection-timeout-ms": "5000",
         "spark.bailiwick.catalog.rest.client.socket-timeout-ms": "60000",
         # A row group is the least that a task can read, so the least that a partition of a result can be.
