@@ -84,7 +84,8 @@ class AddFilter:
     or_replace: bool = False
 
     def __str__(self) -> str:
-        return f"created row filter {self.filter.name} on table {self.filter.on}"
+        did = "replaced" if self.or_replace else "created"
+        return f"{did} row filter {self.filter.name} on table {self.filter.on}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class AddMask:
     or_replace: bool = False
 
     def __str__(self) -> str:
-        return f"created mask {self.mask.name} on {_target(self.mask.on, self.mask.tag)}"
+        did = "replaced" if self.or_replace else "created"
+        return f"{did} mask {self.mask.name} on {_target(self.mask.on, self.mask.tag)}"
 
 
 @dataclass(frozen=True, slots=True)
