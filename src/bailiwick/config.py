@@ -1,9 +1,9 @@
 """All settings, in one place: defaults, then the TOML file, then the environment, then the command line.
 
-`BAILIWICK__SECTION__KEY` overrides `key` in `[section]`. Unknown keys are refused, every mistake is reported
-at once, and each says where it stands. Secrets come from the environment or from a file of their own
-(`BAILIWICK__SECTION__KEY_FILE`), never from the TOML file. Each package owns its section; this module only
-puts them together.
+`BAILIWICK__SECTION__KEY` overrides `key` in `[section]`, `BAILIWICK_KEY` one that stands before all sections.
+Unknown keys are refused, every mistake is reported at once, and each says where it stands. Secrets come from
+the environment or from a file of their own (`BAILIWICK__SECTION__KEY_FILE`), never from the TOML file. Each
+package owns its section; this module only puts them together.
 
 The models are plain pydantic. pydantic-settings merges the same sources, but forgets which of them a value
 came from and passes over variables that match no field; both are what a person with a typing mistake needs.
@@ -37,6 +37,8 @@ from bailiwick.secrets import InsecureFileError, read_secret
 from bailiwick.telemetry.config import LoggingConfig
 
 ENVIRONMENT_PREFIX: Final = "BAILIWICK__"
+LOOSE_PREFIX: Final = "BAILIWICK_"
+NO_SECTION: Final = ""
 FILE_BYTES_MAX: Final = 1 << 20
 _SHOWN_LENGTH_MAX: Final = 60
 
@@ -87,6 +89,10 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    profile: Literal["development", "production"] = Field(
+        default="development",
+        description="`production` refuses to start with anything that is meant for trying out.",
+    )
     server: ServerConfig = ServerConfig()
     tls: TlsConfig = TlsConfig()
     engine: EngineConfig = EngineConfig()
@@ -123,7 +129,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """A value for `key` in `[section]`, and where it was found."""
+    """A value for `key` in `[section]`, or before all sections, and where it was found."""
 
     section: str
     key: str
@@ -153,10 +159,13 @@ def gather(
         *_from_environment(model, environment, problems),
         *_from_overrides(overrides),
     ]
-    values: dict[str, dict[str, object]] = {}
-    origins: dict[tuple[str, str], str] = {}
+    values: dict[str, Any] = {}
+    origins: dict[tuple[str, ...], str] = {}
     for setting in settings:
-        if _is_known(model, setting, problems):
+        if setting.section == NO_SECTION:
+            values[setting.key] = setting.value
+            origins[setting.key,] = setting.origin
+        elif _is_known(model, setting, problems):
             values.setdefault(setting.section, {})[setting.key] = setting.value
             origins[setting.section, setting.key] = setting.origin
     try:
@@ -178,10 +187,18 @@ def sections(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     }
 
 
+def loose_settings(model: type[BaseModel]) -> frozenset[str]:
+    """The settings of a model of sections that stand before all sections."""
+    return frozenset(model.model_fields) - frozenset(sections(model))
+
+
 def _from_file(model: type[BaseModel], file: Path | None, problems: list[str]) -> Iterator[_Setting]:
     if file is None:
         return
     for section, table in _document(file, problems).items():
+        if section in loose_settings(model):
+            yield _Setting(NO_SECTION, section, table, f"{file.name}: {section}")
+            continue
         if not isinstance(table, dict):
             problems.append(f"{file.name}: `{section}` stands outside of any [section]")
             continue
@@ -214,6 +231,10 @@ def _document(file: Path, problems: list[str]) -> dict[str, Any]:
 def _from_environment(
     model: type[BaseModel], environment: Mapping[str, str], problems: list[str]
 ) -> Iterator[_Setting]:
+    for key in sorted(loose_settings(model)):
+        variable = f"{LOOSE_PREFIX}{key}".upper()
+        if variable in environment:
+            yield _Setting(NO_SECTION, key, environment[variable], variable)
     for variable in sorted(name for name in environment if name.startswith(ENVIRONMENT_PREFIX)):
         section, found, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
         if not found or not section or not key:
@@ -270,13 +291,14 @@ def _hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def _told(model: type[BaseModel], problem: Mapping[str, Any], origins: Mapping[tuple[str, str], str]) -> str:
-    place = [str(part) for part in problem["loc"]]
+def _told(model: type[BaseModel], problem: Mapping[str, Any], origins: Mapping[tuple[str, ...], str]) -> str:
+    place = tuple(str(part) for part in problem["loc"])
     message = str(problem["msg"]).removeprefix("Value error, ")
-    if len(place) < 2:
+    if not place or (len(place) == 1 and place not in origins):
         return message
-    origin = origins.get((place[0], place[1]), ".".join(place))
-    is_shown = problem["type"] not in ("value_error", "missing") and not _is_secret(model, place[0], place[1])
+    origin = origins.get(place[:2], ".".join(place))
+    is_secret = len(place) > 1 and _is_secret(model, place[0], place[1])
+    is_shown = problem["type"] not in ("value_error", "missing") and not is_secret
     given = f", not {repr(problem['input'])[:_SHOWN_LENGTH_MAX]}" if is_shown else ""
     return f"{origin}: {message[:1].lower()}{message[1:]}{given}"
 

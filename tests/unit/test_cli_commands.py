@@ -181,6 +181,7 @@ def test_names_and_texts_are_quoted() -> None:
         "CREATE USER `o``b'r` WITH PASSWORD 'it''s \\ `' ROLES (`reader`, `wri``ter`)"
     )
     assert sql_text.create_user("ann", "p", []) == "CREATE USER `ann` WITH PASSWORD 'p'"
+    assert sql_text.create_user("a", "p", [], "x'") == "CREATE USER `a` WITH PASSWORD 'p' TENANT 'x'''"
     assert sql_text.change_password("ann", "'") == "ALTER USER `ann` PASSWORD ''''"
     assert sql_text.create_token("ann", "8h'") == "CREATE TOKEN FOR `ann` TTL '8h'''"
     assert sql_text.create_token("ann", None) == "CREATE TOKEN FOR `ann`"

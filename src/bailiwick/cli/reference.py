@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from bailiwick.cli.compatibility import compatibility_page
-from bailiwick.config import ENVIRONMENT_PREFIX, Config, sections
+from bailiwick.config import ENVIRONMENT_PREFIX, LOOSE_PREFIX, Config, loose_settings, sections
 from bailiwick.errors import MEANINGS, Audience, Code, Trino
 
 DIRECTORY: Final = Path(__file__).parents[3] / "docs" / "reference"
@@ -90,14 +90,16 @@ The status message reads `CODE: message (query ID)`. Trailing metadata carries `
 
 def settings_page() -> str:
     """Every setting with its variable, type and default."""
+    loose = _table({key: Config.model_fields[key] for key in sorted(loose_settings(Config))})
     tables = "\n".join(_section(name, model) for name, model in sections(Config).items())
     return f"""{_NOTICE}
 # Settings
 
 Later sources win: the defaults below, the TOML file given with `--config`, the environment, options of the
-command. In the environment, `key` of `[section]` is `{ENVIRONMENT_PREFIX}SECTION__KEY`, lists are separated
-by commas, and nothing at all stands for no value. Unknown names are refused, all mistakes are told at once;
-`bailiwick check-config --config FILE` tells them without starting anything.
+command. In the environment, `key` of `[section]` is `{ENVIRONMENT_PREFIX}SECTION__KEY`, and a key before all
+sections is `{LOOSE_PREFIX}KEY`; lists are separated by commas, and nothing at all stands for no value.
+Unknown names are refused, all mistakes are told at once; `bailiwick check-config --config FILE` tells them
+without starting anything.
 
 Secrets are never read from the TOML file, only from the environment or from files with mode 0600.
 
@@ -108,6 +110,10 @@ grpc_port = 50051
 [engine]
 memory = "4g"
 ```
+
+## Before all sections
+
+{loose}
 {tables}
 """
 
@@ -149,12 +155,16 @@ def _trino(trino: Trino) -> str:
 
 def _section(name: str, model: type[BaseModel]) -> str:
     about = (model.__doc__ or "").strip().partition("\n")[0]
+    heading = f"\n## [{name}]\n\n" + (f"{about}\n\n" if about else "")
+    return heading + _table(model.model_fields)
+
+
+def _table(fields: Mapping[str, FieldInfo]) -> str:
     rows = "\n".join(
         f"| `{key}` | {_type(field)} | {_default(key, field)} | {field.description or ''} |"
-        for key, field in model.model_fields.items()
+        for key, field in fields.items()
     )
-    heading = f"\n## [{name}]\n\n" + (f"{about}\n\n" if about else "")
-    return f"{heading}| key | type | default | meaning |\n|---|---|---|---|\n{rows}"
+    return f"| key | type | default | meaning |\n|---|---|---|---|\n{rows}"
 
 
 def _type(field: FieldInfo) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from bailiwick.cli.failures import UsageProblem, reported
 from bailiwick.cli.grpc_noise import silence_grpc
-from bailiwick.cli.settings import ConfigFile, read_settings
+from bailiwick.cli.settings import ConfigFile, check_profile, read_settings
 
 if TYPE_CHECKING:
     from bailiwick.config import Config
@@ -35,11 +35,13 @@ def serve(
     """Serve a data directory. Prints `ready grpc=HOST:PORT http=HOST:PORT` when queries work.
 
     On an empty directory the user `admin` is made, and its password printed once. SIGINT and SIGTERM let
-    running queries end, then stop everything that was started. Logs go to stderr.
+    running queries end, then stop everything that was started. Logs go to stderr. With `profile =
+    "production"` nothing is started while anything is set as for trying out.
     """
     with reported():
         server = {"bind": tuple(bind) if bind else None, "grpc_port": grpc_port, "http_port": http_port}
         settings = read_settings(config, server=server)
+        check_profile(settings, data_dir)
         _serve(settings, data_dir)
 
 

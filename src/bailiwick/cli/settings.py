@@ -40,8 +40,25 @@ def check_certificates(settings: "Config") -> None:
         raise UsageProblem(f"the settings do not hold:\n  {error}") from error
 
 
+def check_profile(settings: "Config", data_dir: Path | None = None) -> None:
+    """Refuse what is not for production, all of it at once, if that is what the settings ask for."""
+    if settings.profile != "production":
+        return
+    from bailiwick.production import NotForProductionError, check
+
+    try:
+        check(settings, data_dir)
+    except NotForProductionError as error:
+        raise UsageProblem(
+            'the profile is "production", and this is for trying out:\n'
+            + "\n".join(f"  {each}" for each in error.problems)
+        ) from error
+
+
 def check_config(config: ConfigFile = None) -> None:
     """Check the settings: the file and the environment. Names every mistake at once."""
     with reported():
-        check_certificates(read_settings(config))
+        settings = read_settings(config)
+        check_profile(settings)
+        check_certificates(settings)
         typer.echo("the settings are fine")

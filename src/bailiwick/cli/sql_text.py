@@ -40,9 +40,10 @@ def dotted(parts: Sequence[str]) -> str:
     return ".".join(map(name, parts))
 
 
-def create_user(user: str, password: str, roles: Sequence[str]) -> str:
+def create_user(user: str, password: str, roles: Sequence[str], tenant: str | None = None) -> str:
     granted = f" ROLES ({', '.join(map(name, roles))})" if roles else ""
-    return f"CREATE USER {name(user)} WITH PASSWORD {string(password)}{granted}"
+    belongs = f" TENANT {string(tenant)}" if tenant is not None else ""
+    return f"CREATE USER {name(user)} WITH PASSWORD {string(password)}{granted}{belongs}"
 
 
 def change_password(user: str, password: str) -> str:

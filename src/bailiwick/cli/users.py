@@ -28,14 +28,16 @@ def add(
     gateway: GatewayOptions,
     name: Name,
     role: Annotated[
-        list[str] | None, typer.Option(help="reader, writer or admin; may be given several times.")
+        list[str] | None,
+        typer.Option(help="reader, writer, operator, auditor or admin; may be given several times."),
     ] = None,
+    tenant: Annotated[str | None, typer.Option(help="The tenant the user belongs to.")] = None,
     password_stdin: PasswordStdin = False,
     user: Administrator = ADMINISTRATOR,
 ) -> None:
     """Add a user. Your own password comes from BAILIWICK_PASSWORD, or you are asked."""
     with reported():
-        statement = sql_text.create_user(name, _new_password(name, password_stdin), role or [])
+        statement = sql_text.create_user(name, _new_password(name, password_stdin), role or [], tenant)
         administration.run(statement, gateway, user=user)
         typer.echo(f"user {name} added")
 
