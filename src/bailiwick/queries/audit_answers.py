@@ -31,7 +31,7 @@ AUDIT: SystemName = ("system", "runtime", "audit")
 AUDIT_SCHEMA: Final = pa.schema(
     [
         pa.field("sequence", pa.int64()),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("happened_at", pa.timestamp("us", tz="UTC")),
         pa.field("kind", pa.string()),
         pa.field("principal", pa.string()),
         pa.field("actor", pa.string()),
@@ -133,7 +133,7 @@ def _row(link: Link) -> dict[str, Any]:
         # Not written by us as it is. What is wrong with it is for VERIFY AUDIT to say; here it is shown.
         return fixed
     told = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
-    return fixed | told | {"at": round(entry.at * 1_000_000)}
+    return fixed | told | {"happened_at": round(entry.at * 1_000_000)}
 
 
 def _verification(found: Verification) -> pa.Table:

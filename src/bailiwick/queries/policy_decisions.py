@@ -40,11 +40,11 @@ POLICY_DECISIONS: SystemName = ("system", "runtime", "policy_decisions")
 POLICY_DECISIONS_SCHEMA = pa.schema(
     [
         pa.field("query_id", pa.string()),
-        pa.field("at", _TIME),
+        pa.field("decided_at", _TIME),
         pa.field("principal", pa.string()),
         pa.field("actor", pa.string()),
         pa.field("tenant", pa.string()),
-        pa.field("table", pa.string()),
+        pa.field("table_name", pa.string()),
         pa.field("action", pa.string()),
         pa.field("allowed", pa.bool_()),
         pa.field("rules", pa.list_(pa.string())),
@@ -216,11 +216,11 @@ def _table(decisions: Iterable[PolicyDecision]) -> pa.Table:
 def _row(decision: PolicyDecision) -> dict[str, Any]:
     return {
         "query_id": decision.query_id,
-        "at": round(decision.at * 1_000_000),
+        "decided_at": round(decision.at * 1_000_000),
         "principal": decision.principal,
         "actor": decision.actor,
         "tenant": decision.tenant,
-        "table": decision.table,
+        "table_name": decision.table,
         "action": decision.action,
         "allowed": decision.allowed,
         "rules": list(decision.rules),
