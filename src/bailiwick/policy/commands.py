@@ -201,4 +201,6 @@ Change = (
     | ClearPolicy
 )
 Show = ShowRoles | ShowGrants | ShowPolicies | ShowPolicyFile | ShowPolicyHistory
-PolicyCommand = Change | ApplyPolicy | Show | ExplainPolicy
+Performed = Change | ApplyPolicy | Show
+"""All but EXPLAIN POLICY, which needs to know what Spark says of a statement."""
+PolicyCommand = Performed | ExplainPolicy
