@@ -50,6 +50,7 @@ FULL = Query(
     state=State.FAILED,
     kind=Kind.READ,
     node_id=NodeId("embedded"),
+    actor="svc",
     started_at=2.5,
     finished_at=3.75,
     rows=1 << 40,

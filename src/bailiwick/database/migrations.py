@@ -171,6 +171,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        5,
+        "who asked on whose behalf",
+        ("ALTER TABLE queries ADD COLUMN actor TEXT",),
+    ),
 )
 
 

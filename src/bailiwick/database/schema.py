@@ -119,6 +119,8 @@ queries = Table(
     Column("finished_at", Double, nullable=True),
     Column("rows", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    # Who signed in, where that was somebody else than the principal.
+    Column("actor", Text, nullable=True),
     Index("queries_created_at", "created_at"),
     Index("queries_state", "state"),
 )

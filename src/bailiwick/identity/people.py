@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bailiwick.identity.impersonation import Impersonations, not_allowed
-from bailiwick.identity.principal import Principal
+from bailiwick.identity.principal import BUILT_IN_ROLES, Principal
 from bailiwick.identity.users import User, UserStore
 
 RoleExpansion = Callable[[str, frozenset[str]], frozenset[str]]
@@ -39,8 +39,12 @@ class People:
         return None if user is None else self.with_all_roles(user.principal)
 
     def with_all_roles(self, principal: Principal) -> Principal:
-        """The same one, with the roles that come with those that were given to them."""
-        return replace(principal, roles=self._expand(principal.name, principal.roles))
+        """The same one, with the roles that come with those that were given to them.
+
+        Built-in ones never do: whoever looks at the list of users sees every admin there is.
+        """
+        expanded = self._expand(principal.name, principal.roles)
+        return replace(principal, roles=principal.roles | (expanded - BUILT_IN_ROLES))
 
     def acted_for(self, actor: Principal, subject_name: str) -> Principal:
         """The subject, with `actor` acting for them. ACCESS_DENIED where that is not allowed.

@@ -73,6 +73,8 @@ class Query:
     tasks_done: int = 0
     tasks_total: int = 0
     failure: Failure | None = None
+    actor: str | None = None
+    """Who asked, where that was on behalf of the principal."""
     story: tuple[Moment, ...] = ()
     """Every change of state so far: a handful, as no state is entered twice."""
 

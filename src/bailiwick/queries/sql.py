@@ -101,6 +101,7 @@ def _row(query: Query) -> dict[str, Any]:
         "finished_at": query.finished_at,
         "rows": query.rows,
         "bytes": query.bytes,
+        "actor": query.actor,
     }
 
 
@@ -121,4 +122,5 @@ def _query(row: RowMapping) -> Query:
         finished_at=row["finished_at"],
         rows=row["rows"],
         bytes=row["bytes"],
+        actor=row["actor"],
     )

@@ -113,10 +113,12 @@ def test_admins_are_acted_for_by_admins_only_whatever_the_rules_say(town: Town) 
     assert town.people.acted_for(ROOT, "boss").actor == "root"
 
 
-def test_one_who_is_admin_by_membership_is_out_of_reach_too(town: Town) -> None:
-    town.rules.allowed = {("svc", "bob")}
-    town.rules.memberships = {"bob": {"admin"}}
-    town.refusal(SVC, "bob")
+def test_built_in_roles_come_from_the_user_alone_whatever_the_policy_holds(town: Town) -> None:
+    town.rules.memberships = {"bob": {"admin", "operator", "analyst"}, "root": set()}
+    bob, root = town.people.find("bob"), town.people.find("root")
+    assert bob is not None
+    assert root is not None
+    assert (bob.roles, root.roles) == ({"reader", "analyst"}, {"admin"})
 
 
 def test_a_tenants_users_are_not_acted_for_from_another_tenant(town: Town) -> None:
