@@ -9,13 +9,19 @@ from typing import Any
 import httpx
 
 from bailiwick.catalog.backend import CatalogBackend
-from bailiwick.catalog.facade import CommitSeen
+from bailiwick.catalog.facade import CallDecided, CommitSeen
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.wire import Json
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
 from bailiwick.testing.iceberg import column, create_request, schema
+
+CATALOG_IS_MINE = Grant("1", Grantee.user("will"), Securable("lake"), Privilege.OWN)
+ALL_IS_READ = Grant("2", Grantee.user("rita"), Securable("lake"), Privilege.SELECT)
+POLICIES = Policies(1, grants=(CATALOG_IS_MINE, ALL_IS_READ))
 
 ADMIN = Principal("ada", frozenset({"admin"}))
 WRITER = Principal("will", frozenset({"writer"}))
@@ -33,19 +39,21 @@ class Lent:
     current: dict[str, tuple[LeaseId, Principal]] = field(default_factory=dict)
     asked: int = 0
     ends_after: int | None = None
+    policies: Policies = POLICIES
 
-    def holder(self, session_handle: str, lease_id: LeaseId) -> Principal | None:
+    def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:
         self.asked += 1
         if self.ends_after is not None and self.asked > self.ends_after:
             return None
         lease, principal = self.current.get(session_handle, ("", None))
-        return principal if lease == lease_id else None
+        return None if principal is None or lease != lease_id else Access(principal, self.policies)
 
 
 @dataclass
 class Seen:
     answers: list[tuple[str, int]] = field(default_factory=list)
     commits: list[CommitSeen] = field(default_factory=list)
+    decisions: list[CallDecided] = field(default_factory=list)
     fails: bool = False
 
     def answered(self, *, route: str, status: int, seconds: float) -> None:  # noqa: ARG002
@@ -55,6 +63,11 @@ class Seen:
         if self.fails:
             raise RuntimeError("the observer broke")
         self.commits.append(seen)
+
+    def decided(self, decided: CallDecided) -> None:
+        if self.fails:
+            raise RuntimeError("the observer broke")
+        self.decisions.append(decided)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bailiwick.catalog import wire
-from bailiwick.catalog.calls import Answer, Call
+from bailiwick.catalog.call import Answer, Call
 from bailiwick.catalog.commits import no_fence
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.refusals import (
@@ -21,6 +21,8 @@ from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.staging import NAMESPACE, StagedCalls, Staging
 from bailiwick.identity.principal import Principal
 from bailiwick.names import TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import Policies
 from bailiwick.testing.iceberg import create_request
 
 ANN = Principal("ann", frozenset({"writer"}))
@@ -41,7 +43,8 @@ class Desk:
         self, route: Route, name: str = "", who: Principal = ANN, body: Any = None, namespace: str = NAMESPACE
     ) -> Answer | None:
         target = Target(route, (namespace,) if namespace else (), name)
-        call = Call(target, who, no_fence, body=b"" if body is None else wire.rendered(body))
+        access = Access(who, Policies())
+        call = Call(target, access, no_fence, body=b"" if body is None else wire.rendered(body))
         return self._calls.read(call) if route.reads else self._calls.change(call)
 
     def make(self, table: TableName, who: Principal = ANN) -> None:
@@ -112,7 +115,7 @@ def test_the_schema_s_name_is_taken(desk: Desk) -> None:
     for namespace in ([NAMESPACE], [NAMESPACE, "below"]):
         with pytest.raises(BadRequestError):
             desk.ask(Route.CREATE_NAMESPACE, body={"namespace": namespace}, namespace="")
-    desk.ask(Route.CREATE_NAMESPACE, body={"namespace": ["other"]}, namespace="")
+    desk.ask(Route.CREATE_NAMESPACE, who=BOB, body={"namespace": ["other"]}, namespace="")
 
 
 def test_once_closed_it_takes_nothing_more_and_its_files_can_go(desk: Desk) -> None:

@@ -7,7 +7,7 @@ again. That a writer may still write is asked of its `Fence` at the last moment.
 
 import uuid as uuids
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bailiwick.catalog import metadata as tables
@@ -17,16 +17,16 @@ from bailiwick.catalog.backend import Create, Entry, Kind, Swap
 from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.files import FILE_BYTES_MAX, MetadataFiles, version_of
 from bailiwick.catalog.locations import Locations, check_paths, is_within, metadata_directory
-from bailiwick.catalog.refusals import BadRequestError, CatalogError, CommitFailedError
-from bailiwick.catalog.state import CatalogState
+from bailiwick.catalog.refusals import BadRequestError, BaseMovedError, CatalogError, CommitFailedError
+from bailiwick.catalog.state import CatalogState, Witness
 from bailiwick.catalog.wire import Json
 from bailiwick.clock import Clock
 from bailiwick.names import TableName
 
 STAGED_MAX = 10_000
 
-Fence = Callable[[], None]
-"""Returns if the writer may still write; raises CatalogError if not."""
+Fence = Callable[[], Witness | None]
+"""Returns if the writer may still write, with a witness if it has one; raises CatalogError if it may not."""
 
 
 def no_fence() -> None:
@@ -95,11 +95,22 @@ class Commits:
                 self._staged.popitem(last=False)
         return wire.rendered(metadata)
 
-    def commit_tables(self, commits: Sequence[Commit], *, fence: Fence = no_fence) -> list[Loaded]:
-        """Do all the commits, or none of them. Gives the tables as they are then."""
+    def commit_tables(
+        self,
+        commits: Sequence[Commit],
+        *,
+        bases: Mapping[TableName, str | None] | None = None,
+        fence: Fence = no_fence,
+    ) -> list[Loaded]:
+        """Do all the commits, or none of them. Gives the tables as they are then.
+
+        With `bases`, which say where the metadata of each table was when somebody looked, raises
+        BaseMovedError if one is elsewhere by now.
+        """
         if len({commit.name for commit in commits}) != len(commits):
             raise BadRequestError("a table can be changed only once in a transaction")
         with self._state.writing() as contents:
+            _check_bases(contents, bases or {})
             prepared: list[_Prepared] = []
             try:
                 for commit in commits:
@@ -199,9 +210,9 @@ class Commits:
         """Make visible what was prepared, or remove it again."""
         changes = [item.change for item in prepared if item.change is not None]
         try:
-            fence()
-            if changes:
-                self._state.apply(changes)
+            witness = fence()
+            if changes or witness is not None:
+                self._state.apply(changes, witness)
         except CatalogError:
             # Any other failure leaves it open whether the change was made: then the files must stay.
             if not keep:
@@ -247,6 +258,13 @@ class Commits:
 
     def _now_ms(self) -> int:
         return int(self._now() * 1000)
+
+
+def _check_bases(contents: Contents, bases: Mapping[TableName, str | None]) -> None:
+    for name, location in bases.items():
+        found = contents.find(name)
+        if (None if found is None else found.metadata_location) != location:
+            raise BaseMovedError("the table was changed by somebody else: look again and retry")
 
 
 def _check_table(metadata: Json) -> None:

@@ -10,11 +10,12 @@ import hmac
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bailiwick.catalog import calls, wire
-from bailiwick.catalog.calls import Answer, Call, Calls
+from bailiwick.catalog.call import Answer, Call, Decided
+from bailiwick.catalog.calls import Calls
 from bailiwick.catalog.refusals import (
     BadRequestError,
     CatalogError,
@@ -28,6 +29,8 @@ from bailiwick.clock import Clock, monotonic
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId
 from bailiwick.names import TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.stamp import POLICY_HEADER
 from bailiwick.telemetry.logs import logger
 
 BODY_BYTES_MAX = 16 << 20
@@ -37,14 +40,15 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
+_POLICY_HEADER = POLICY_HEADER.lower().encode()
 _JSON = (b"content-type", b"application/json")
 
 
 class Leases(Protocol):
     """Who works in an engine's session now. Called from several threads."""
 
-    def holder(self, session_handle: str, lease_id: LeaseId) -> Principal | None:
-        """The one whose lease this is, if it is the session's current one."""
+    def holder(self, session_handle: str, lease_id: LeaseId, /) -> Access | None:
+        """What the one whose lease this is may do, if it is the session's current one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,28 @@ class CommitSeen:
     summary: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class CallDecided:
+    """What was decided on the way to an answer, and how it ended."""
+
+    lease: LeaseId
+    principal: Principal
+    route: str
+    status: int
+    decided: tuple[Decided, ...]
+    policy_version: int
+    message: str | None = None
+    """What a refusal says."""
+
+
 class Observer(Protocol):
     """Told what the facade did. Called on its event loop: must not block."""
 
     def answered(self, *, route: str, status: int, seconds: float) -> None: ...
 
     def commit_seen(self, seen: CommitSeen) -> None: ...
+
+    def decided(self, decided: CallDecided) -> None: ...
 
 
 class Facade:
@@ -93,7 +113,10 @@ class Facade:
         try:
             target = self._admitted(scope)
             route = target.route.value
-            answer = await self._answered(target, scope, receive)
+            if target.route is Route.CONFIG:
+                answer = calls.CONFIG
+            else:
+                answer = await self._answered(self._call(target, scope), scope, receive)
         except CatalogError as error:
             answer = self._refusal(error)
         except Exception:
@@ -115,32 +138,51 @@ class Facade:
             raise BadRequestError("the path is malformed")
         return target_of(scope["method"], raw_path.decode("ascii"))
 
-    async def _answered(self, target: Target, scope: Scope, receive: Receive) -> Answer:
-        if target.route is Route.CONFIG:
-            return calls.CONFIG
+    def _call(self, target: Target, scope: Scope) -> Call:
+        """The call but for its body, of whoever holds the session's lease. Raises ForbiddenError."""
         session = _header(scope, b"x-bailiwick-session").decode("latin-1")
         lease = LeaseId(_header(scope, b"x-bailiwick-lease").decode("latin-1"))
-        principal = self._holder(session, lease)
+        access = self._holder(session, lease)
 
         def fence() -> None:
-            if self._holder(session, lease) != principal:
+            if self._holder(session, lease) != access:
                 raise ForbiddenError("the lease has passed to somebody else")
 
-        fields = fields_of(scope["query_string"])
-        if target.route.reads:
-            call = Call(target, principal, fence, fields)
-            answer = self._calls.read(call)
-            return answer if answer is not None else await self._in_thread(self._calls.read_blocking, call)
-        call = Call(target, principal, fence, fields, await _body(scope, receive))
-        answer = await self._in_thread(self._calls.change, call)
-        self._tell(lease, answer)
+        return Call(
+            target,
+            access,
+            fence,
+            fields_of(scope["query_string"]),
+            lease=lease,
+            policy_stamp=_header(scope, _POLICY_HEADER).decode("latin-1"),
+            idempotency_key=_header(scope, b"idempotency-key").decode("latin-1"),
+        )
+
+    async def _answered(self, call: Call, scope: Scope, receive: Receive) -> Answer:
+        try:
+            answer = await self._done(call, scope, receive)
+        except CatalogError as error:
+            self._tell_decided(call, error.status, error.message)
+            raise
+        self._tell_decided(call, answer.status)
         return answer
 
-    def _holder(self, session: str, lease: LeaseId) -> Principal:
-        principal = self._leases.holder(session, lease)
-        if principal is None:
+    async def _done(self, call: Call, scope: Scope, receive: Receive) -> Answer:
+        if call.target.route.reads:
+            answer = self._calls.read(call)
+            return answer if answer is not None else await self._in_thread(self._calls.read_blocking, call)
+        if call.policy_stamp:
+            raise ForbiddenError("the rules of a table change nothing")
+        call = replace(call, body=await _body(scope, receive))
+        answer = await self._in_thread(self._calls.change, call)
+        self._tell(LeaseId(call.lease), answer)
+        return answer
+
+    def _holder(self, session: str, lease: LeaseId) -> Access:
+        access = self._leases.holder(session, lease)
+        if access is None:
             raise ForbiddenError("the lease of this session has ended")
-        return principal
+        return access
 
     async def _in_thread(self, function: Callable[[Call], Answer], call: Call) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, call)
@@ -150,6 +192,20 @@ class Facade:
             for table, summary in answer.committed:
                 with self._logged_only():
                     self._observer.commit_seen(CommitSeen(lease, table, summary))
+
+    def _tell_decided(self, call: Call, status: int, message: str | None = None) -> None:
+        if self._observer is not None and call.decided:
+            told = CallDecided(
+                LeaseId(call.lease),
+                call.principal,
+                call.target.route.value,
+                status,
+                tuple(call.decided),
+                call.access.version,
+                message,
+            )
+            with self._logged_only():
+                self._observer.decided(told)
 
     @contextmanager
     def _logged_only(self) -> Iterator[None]:

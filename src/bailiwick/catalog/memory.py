@@ -23,7 +23,6 @@ from bailiwick.catalog.backend import (
 )
 from bailiwick.names import Namespace, TableName
 
-
 _OfPointers = CreateNamespace | SetNamespaceProperties | DropNamespace | Create | Swap | Drop | Rename
 
 

@@ -50,6 +50,22 @@ class CommitFailedError(CatalogError):
     status, type_name, error_code = 409, "CommitFailedException", Code.COMMIT_CONFLICT
 
 
+class BaseMovedError(CommitFailedError):
+    """A table is not what it was when the commit was judged: it must be judged again."""
+
+
+class KeyReusedError(CatalogError):
+    """An idempotency key stands for one call, whoever sends it again."""
+
+    status, type_name, error_code = 422, "UnprocessableEntityException", Code.INVALID_ARGUMENTS
+
+
+class StillBusyError(CatalogError):
+    """The same call is being done already and takes its time."""
+
+    status, type_name, error_code = 503, "ServiceUnavailableException", Code.CATALOG_ERROR
+
+
 class BadRequestError(CatalogError):
     status, type_name, error_code = 400, "BadRequestException", Code.INVALID_ARGUMENTS
 

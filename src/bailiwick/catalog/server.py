@@ -3,16 +3,19 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from bailiwick.catalog.calls import Calls
+from bailiwick.catalog.calls import CATALOG, Calls
 from bailiwick.catalog.facade import PATH_LENGTH_MAX, Facade, Leases, Observer
+from bailiwick.catalog.ownership import Ownership
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.staging import StagedCalls, Staging
+from bailiwick.policy.stamp import StampKey
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
@@ -24,7 +27,11 @@ _GRACE_S = 3
 
 
 class FacadeServer:
-    """Serves one catalog to engines. `start` and `stop` block, and are called once each."""
+    """Serves one catalog to engines. `start` and `stop` block, and are called once each.
+
+    `stamp_key` gives the key that seals stamps for the engine as it lives now; `ownership` keeps account of
+    who made what.
+    """
 
     def __init__(
         self,
@@ -34,15 +41,21 @@ class FacadeServer:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
+        catalog: str = CATALOG,
+        stamp_key: Callable[[], StampKey | None] = lambda: None,
+        ownership: Ownership | None = None,
         table_config: Mapping[str, str] | None = None,
         observer: Observer | None = None,
         staging: Staging | None = None,
     ) -> None:
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalog")
-        if staging is None:
-            calls = Calls(service, table_config=table_config)
-        else:
-            calls = StagedCalls(service, staging, table_config=table_config)
+        settings: dict[str, Any] = {
+            "catalog": catalog,
+            "stamp_key": stamp_key,
+            "ownership": ownership,
+            "table_config": table_config,
+        }
+        calls = Calls(service, **settings) if staging is None else StagedCalls(service, staging, **settings)
         facade = Facade(
             calls,
             leases,

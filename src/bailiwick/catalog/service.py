@@ -23,7 +23,9 @@ from bailiwick.catalog.backend import (
 from bailiwick.catalog.commits import Commits, Fence, Loaded, no_fence
 from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.files import MetadataFiles
+from bailiwick.catalog.idempotency import Idempotency
 from bailiwick.catalog.locations import Locations
+from bailiwick.catalog.measuring import Measuring
 from bailiwick.catalog.refusals import AlreadyExistsError, BadRequestError, NamespaceNotEmptyError
 from bailiwick.catalog.state import CatalogState
 from bailiwick.clock import Clock, wall
@@ -49,6 +51,7 @@ class CatalogService:
         self._files = MetadataFiles(self._locations)
         self._state = CatalogState(backend, self._files, cache_bytes_max=cache_bytes_max)
         self._log = logger(__name__)
+        self.idempotency = Idempotency(backend, now=now)
         self.commits = Commits(self._state, self._files, self._locations, now=now, new_uuid=new_uuid)
 
     @property
@@ -95,6 +98,17 @@ class CatalogService:
         data = self._state.metadata_nowait(entry)
         return None if data is None else Loaded(name, entry, data)
 
+    def metadata_at(self, entry: Entry) -> bytes:
+        """The metadata that some table or view had or has, whatever it is called. Blocks.
+
+        Raises DamagedMetadataError if it is not there any more.
+        """
+        return self._state.metadata(entry)
+
+    def measuring(self, location: str) -> Measuring:
+        """A look at the manifests of the table at `location`."""
+        return Measuring(self._files, location)
+
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None, *, fence: Fence = no_fence
     ) -> None:
@@ -105,8 +119,7 @@ class CatalogService:
                 raise AlreadyExistsError(f"Namespace already exists: {spelled(namespace)}")
             if namespace[:-1]:
                 contents.namespace(namespace[:-1])
-            fence()
-            self._state.apply([CreateNamespace(namespace, properties or {})])
+            self._state.apply([CreateNamespace(namespace, properties or {})], fence())
 
     def update_namespace(
         self,
@@ -123,8 +136,7 @@ class CatalogService:
         with self._state.writing() as contents:
             properties = dict(contents.namespace(namespace).properties)
             removed = tuple(key for key in dict.fromkeys(removals) if properties.pop(key, None) is not None)
-            fence()
-            self._state.apply([SetNamespaceProperties(namespace, properties | dict(updates))])
+            self._state.apply([SetNamespaceProperties(namespace, properties | dict(updates))], fence())
         return removed
 
     def drop_namespace(self, namespace: Namespace, *, fence: Fence = no_fence) -> None:
@@ -132,8 +144,7 @@ class CatalogService:
         with self._state.writing() as contents:
             if contents.namespace(namespace).objects or contents.children(namespace):
                 raise NamespaceNotEmptyError(f"Namespace is not empty: {spelled(namespace)}")
-            fence()
-            self._state.apply([DropNamespace(namespace)])
+            self._state.apply([DropNamespace(namespace)], fence())
 
     def drop(
         self, name: TableName, kind: Kind = Kind.TABLE, *, purge: bool = False, fence: Fence = no_fence
@@ -143,8 +154,7 @@ class CatalogService:
             entry = contents.entry(name, kind)
             if purge:
                 self._check_purge(entry)
-            fence()
-            self._state.apply([Drop(name, entry)])
+            self._state.apply([Drop(name, entry)], fence())
             self._state.forget(entry.metadata_location)
         root = self._locations.root_of(entry.metadata_location)
         if root is not None and (purge or kind is Kind.VIEW):
@@ -155,8 +165,7 @@ class CatalogService:
         with self._state.writing() as contents:
             entry = contents.entry(name, kind)
             contents.check_free(new_name)
-            fence()
-            self._state.apply([Rename(name, new_name, entry)])
+            self._state.apply([Rename(name, new_name, entry)], fence())
 
     def _purge(self, root: str, name: TableName) -> None:
         try:

@@ -9,12 +9,15 @@ import contextlib
 import secrets
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from bailiwick.catalog import wire
-from bailiwick.catalog.calls import Answer, Call, Calls
+from bailiwick.catalog import canary, wire
+from bailiwick.catalog.call import Answer, Call
+from bailiwick.catalog.calls import CATALOG, Calls
 from bailiwick.catalog.memory import MemoryBackend
+from bailiwick.catalog.ownership import Ownership
 from bailiwick.catalog.refusals import (
     BadRequestError,
     CatalogError,
@@ -26,6 +29,9 @@ from bailiwick.catalog.routes import Route
 from bailiwick.catalog.service import CatalogService
 from bailiwick.identity.principal import Principal
 from bailiwick.names import TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
+from bailiwick.policy.stamp import StampKey
 from bailiwick.telemetry.logs import logger
 
 NAMESPACE = "bailiwick_ingest"
@@ -34,6 +40,7 @@ NAMESPACE = "bailiwick_ingest"
 _CACHE_BYTES_MAX = 32 << 20
 _NAME_BYTES = 16
 _OF_TABLES = frozenset({Route.CREATE_TABLE, Route.LOAD_TABLE, Route.TABLE_EXISTS, Route.COMMIT_TABLE})
+_OWNERS = "owners of tables being filled"
 _OF_VIEWS = frozenset({Route.LOAD_VIEW, Route.VIEW_EXISTS})
 
 _log = logger(__name__)
@@ -82,31 +89,44 @@ class StagedCalls(Calls):
     """The catalog's calls, with those on tables being filled sent to where these are."""
 
     def __init__(
-        self, service: CatalogService, staging: Staging, *, table_config: Mapping[str, str] | None = None
+        self,
+        service: CatalogService,
+        staging: Staging,
+        *,
+        catalog: str = CATALOG,
+        stamp_key: Callable[[], StampKey | None] = lambda: None,
+        ownership: Ownership | None = None,
+        table_config: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(service, table_config=table_config)
+        super().__init__(
+            service, catalog=catalog, stamp_key=stamp_key, ownership=ownership, table_config=table_config
+        )
         self._staging = staging
-        self._staged = Calls(staging.service, table_config=table_config)
+        self._policies = Policies(grants=(_grant(catalog),))
+        self._staged = Calls(staging.service, catalog=catalog, stamp_key=stamp_key, table_config=table_config)
 
     def read(self, call: Call) -> Answer | None:
         if not _is_staged(call):
             return super().read(call)
-        self._check(call)
-        return self._staged.read(call)
+        return self._staged.read(self._as_owner(call))
 
     def read_blocking(self, call: Call) -> Answer:
         if not _is_staged(call):
             return super().read_blocking(call)
-        self._check(call)
-        return self._staged.read_blocking(call)
+        return self._staged.read_blocking(self._as_owner(call))
 
     def change(self, call: Call) -> Answer:
         if not _is_staged(call):
             if call.target.route is Route.CREATE_NAMESPACE:
                 _refuse_reserved(call)
             return super().change(call)
+        return self._staged.change(self._as_owner(call))
+
+    def _as_owner(self, call: Call) -> Call:
+        """The call as the owner's: who fills a table may do all with it, and no policy speaks of it."""
         self._check(call)
-        return self._staged.change(call)
+        role_alone = replace(call.principal, roles=frozenset({_OWNERS}))
+        return replace(call, access=Access(role_alone, self._policies))
 
     def _check(self, call: Call) -> None:
         """Return if the caller fills this table. To everybody else there is nothing here at all."""
@@ -123,11 +143,16 @@ class StagedCalls(Calls):
             raise NoSuchTableError("Table does not exist")
 
 
+def _grant(catalog: str) -> Grant:
+    return Grant("", Grantee.role(_OWNERS), Securable(catalog, (NAMESPACE,)), Privilege.OWN)
+
+
 def _is_staged(call: Call) -> bool:
     return call.target.namespace[:1] == (NAMESPACE,)
 
 
 def _refuse_reserved(call: Call) -> None:
     namespace = wire.parsed_object(call.body).get("namespace")
-    if isinstance(namespace, list) and namespace[:1] == [NAMESPACE]:
-        raise BadRequestError(f"the name {NAMESPACE} is kept for the gateway itself")
+    first = namespace[0] if isinstance(namespace, list) and namespace else None
+    if first in (NAMESPACE, *canary.TABLE.namespace):
+        raise BadRequestError(f"the name {first} is kept for the gateway itself")

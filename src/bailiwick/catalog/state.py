@@ -6,7 +6,7 @@ to the backend, and when they are safe there, to memory.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bailiwick.catalog import wire
@@ -14,6 +14,9 @@ from bailiwick.catalog.backend import CatalogBackend, Change, ConcurrentChangeEr
 from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.files import MetadataFiles
 from bailiwick.catalog.refusals import CommitFailedError, DamagedMetadataError
+
+Witness = Callable[[Sequence[Change]], Sequence[Change]]
+"""Is told what is about to change, right before it does, and gives what is to be written along with it."""
 
 
 class MetadataCache:
@@ -68,8 +71,13 @@ class CatalogState:
         with self._lock:
             yield self._contents
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        """Make all `changes`, inside `writing` only. Raises CommitFailedError, then none was made."""
+    def apply(self, changes: Sequence[Change], witness: Witness | None = None) -> None:
+        """Make all `changes` and what the witness adds to them, inside `writing` only.
+
+        Raises CommitFailedError, then none was made.
+        """
+        if witness is not None:
+            changes = [*changes, *witness(changes)]
         try:
             self._backend.apply(changes)
         except ConcurrentChangeError as error:

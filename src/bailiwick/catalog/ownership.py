@@ -1,0 +1,73 @@
+"""Who made what: they own it, from the moment that it is there.
+
+The catalog tells; what ownership is worth is for policy to say. What a query has made itself it may use at
+once, although its own view of the policies is older than that.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import replace
+
+from bailiwick.identity.principal import Principal
+from bailiwick.names import Namespace, TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import Grant, Grantee, Privilege, Securable
+
+LEASES_MAX = 10_000
+
+
+class Ownership(ABC):
+    """Called from the catalog's threads; may block. What it raises keeps the change from being made."""
+
+    @abstractmethod
+    def created(self, kind: str, name: TableName | Namespace, uuid: str | None, principal: Principal) -> None:
+        """`principal` makes a `table`, `view` or `namespace`. Said before a table or view is there, so that
+        nothing is ever without its owner; one that then does not come to be keeps its uuid to itself."""
+
+    @abstractmethod
+    def renamed(self, kind: str, name: TableName, new_name: TableName, uuid: str) -> None:
+        """The table or view has another name now."""
+
+    @abstractmethod
+    def dropped(self, kind: str, name: TableName | Namespace, uuid: str | None) -> None:
+        """There is no such thing any more."""
+
+
+class Nobody(Ownership):
+    """Where nobody keeps account, because there is nobody but the gateway itself."""
+
+    def created(self, kind: str, name: TableName | Namespace, uuid: str | None, principal: Principal) -> None:
+        del kind, name, uuid, principal
+
+    def renamed(self, kind: str, name: TableName, new_name: TableName, uuid: str) -> None:
+        del kind, name, new_name, uuid
+
+    def dropped(self, kind: str, name: TableName | Namespace, uuid: str | None) -> None:
+        del kind, name, uuid
+
+
+class MadeHere:
+    """What each lease has made, as grants to its holder on top of what the policies gave it."""
+
+    def __init__(self, catalog: str, *, leases_max: int = LEASES_MAX) -> None:
+        self._catalog = catalog
+        self._leases_max = leases_max
+        self._lock = threading.Lock()
+        self._by_lease: OrderedDict[str, Access] = OrderedDict()
+
+    def access(self, lease: str, access: Access) -> Access:
+        """What the holder of this lease may, its own works included."""
+        return self._by_lease.get(lease, access)
+
+    def note(self, lease: str, access: Access, on: Securable) -> None:
+        """Without a lease every call asks the policies of its own moment, and nothing needs to be noted."""
+        if not lease:
+            return
+        known = self.access(lease, access)
+        grant = Grant("", Grantee.user(access.principal.name), on, Privilege.OWN, by_creation=True)
+        policies = replace(known.policies, grants=(*known.policies.grants, grant))
+        with self._lock:
+            self._by_lease[lease] = Access(access.principal, policies)
+            while len(self._by_lease) > self._leases_max:
+                self._by_lease.popitem(last=False)
