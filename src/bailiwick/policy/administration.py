@@ -89,16 +89,17 @@ class PolicyAdministration:
         """
         match asked:
             case command.ShowRoles() | command.ShowGrants() | command.ShowPolicies():
-                return
+                _require_role(principal)
             case command.ShowPolicyFile() | command.ShowPolicyHistory():
                 if not principal.may_read_policy:
                     raise _needs(ADMIN, AUDITOR)
             case command.ExplainPolicy():
+                _require_role(principal)
                 check_may_explain(asked, principal)
             case _ if principal.is_acted_for:
                 raise _on_behalf(principal)
             case command.GrantPrivileges() | command.RevokePrivileges():
-                return
+                _require_role(principal)
             case _ if not principal.may_change_policy:
                 raise _needs(ADMIN)
 
@@ -205,6 +206,13 @@ class PolicyAdministration:
         return pa.Table.from_pylist(rows, schema=HISTORY)
 
 
+def _require_role(principal: Principal) -> None:
+    if not principal.may_ask:
+        raise BailiwickError(
+            Code.ACCESS_DENIED, f"{principal.name} has no role.", details={"reason": "no_role"}
+        )
+
+
 def _needs(*roles: str) -> BailiwickError:
     named = " or ".join(f"'{role}'" for role in roles)
     return BailiwickError(
@@ -216,5 +224,5 @@ def _on_behalf(principal: Principal) -> BailiwickError:
     return BailiwickError(
         Code.ACCESS_DENIED,
         f"Policies are not changed on behalf of somebody else: {principal.actor} must use their own name.",
-        details={"reason": "on_behalf"},
+        details={"reason": "on_behalf_of"},
     )

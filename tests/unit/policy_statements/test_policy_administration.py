@@ -184,6 +184,13 @@ async def test_nobody_changes_policy_on_behalf_of_somebody_else(desk: Desk) -> N
             assert "on behalf" in error.message
 
 
+@pytest.mark.parametrize(
+    "sql", ["SHOW ROLES", "SHOW GRANTS", "SHOW POLICIES", "GRANT SELECT ON TABLE t TO USER x"]
+)
+async def test_who_has_no_role_may_ask_nothing(desk: Desk, sql: str) -> None:
+    assert (await desk.refused(sql, Principal("otto"))).details == {"reason": "no_role"}
+
+
 async def test_access_is_checked_before_anything_is_looked_at(desk: Desk) -> None:
     command = parse("CREATE ROW FILTER f ON TABLE nothing FOR ROLE nobody USING (x)")
     assert command is not None
