@@ -13,7 +13,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeVar, get_args, get_origin
 
@@ -133,7 +133,7 @@ class _Setting:
 
     section: str
     key: str
-    value: object
+    value: object = field(repr=False)
     origin: str
 
 

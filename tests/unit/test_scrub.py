@@ -105,17 +105,24 @@ def test_logs_keep_hosts_and_paths_but_no_secrets() -> None:
 
 
 WORDS = st.text(alphabet=string.ascii_letters + " ,.;:()'\"=-_\n", max_size=60)
-SECRET_VALUES = st.text(alphabet=string.ascii_letters + string.digits, min_size=12, max_size=40).filter(
+SECRET_VALUES = st.text(alphabet=string.ascii_lowercase + string.digits, min_size=12, max_size=40).filter(
     lambda value: any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 )
 SECRET_CARRIERS = (
     "password={}",
     "PASSWORD '{}'",
     "IDENTIFIED BY '{}'",
+    'OPTIONS (password "{}")',
+    "OPTIONS (fs.s3a.secret.key '{}')",
+    "OPTIONS ('account.key' '{}')",
     "PA\u017f\u017fWORD={}",
     "pwd={}",
     "secret = {}",
     "?sas={}",
+    "bws_{}_longer",
+    "bw_0123456789ab_{}",
+    "X-Bailiwick-Session: {}",
+    '"bailiwick.stamp": "{}"',
     '"access_token": "{}"',
     "Authorization: Bearer {}",
     "spark.hadoop.fs.s3a.access.key={}",

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bailiwick import __version__
@@ -72,7 +72,7 @@ class Gateway:
     metrics: Metrics
     grpc: GrpcServer
     http: HttpServer
-    admin_password: str | None
+    admin_password: str | None = field(repr=False)
 
     @property
     def grpc_address(self) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bailiwick.app.policy import Governance
@@ -26,7 +26,7 @@ class Identity:
     chain: Chain
     people: People
     administration: Administration
-    admin_password: str | None
+    admin_password: str | None = field(repr=False)
     """Drawn just now, on an empty directory; otherwise nobody but its owner knows it."""
 
 

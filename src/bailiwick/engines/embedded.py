@@ -53,7 +53,7 @@ class _Life:
 
     generation: int
     started_at: float
-    token: str
+    token: str = field(repr=False)
     process: EngineProcess
     channel: Channel | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)

@@ -16,7 +16,7 @@ TEXT_LENGTH_MAX: Final = 20_000
 _NAMES_OF_SECRETS = (
     r"(?:password|passwd|passphrase|secret|token|credentials?|api[._-]?key|access[._-]?key(?:[._-]?id)?"
     r"|private[._-]?key|account[._-]?key|signature|x-amz-[a-z-]+|authorization|cookie"
-    r"|(?<![a-z])(?:pass|pwd|sig|sas))"
+    r"|bailiwick\.stamp|x-bailiwick-(?:session|policy|lease)|(?<![a-z])(?:pass|pwd|sig|sas))"
 )
 # A quote that was never closed, because the text was cut, hides everything up to the end.
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.|'')*'?|[^\s,;&"'})\]]+)"""
@@ -29,6 +29,8 @@ _SECRETS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     ),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?"), "<secret>"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{35}|\bgh[pousr]_\w{20,}"), "<secret>"),
+    # Our own: the id of a static token may be told, and names it.
+    (re.compile(r"\b(bw_[0-9a-z]{12}_)[0-9a-z]+|\bbws_[\w-]{16,}"), r"\1<secret>"),
     # `password = x`, `"token": "x"`, `spark.hadoop.fs.s3a.secret.key=x`. A colon alone does not do for an
     # unquoted `token`: parsers write "unexpected token: x".
     (
@@ -38,17 +40,26 @@ _SECRETS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(rf"(?i)({_NAMES_OF_SECRETS}[\w.-]{{0,100}}[\"']\s{{0,9}}:\s{{0,9}}){_VALUE}"), r"\1<secret>"),
     (
         re.compile(
-            rf"(?i)(\b(?:pass(?:word|wd)|secret|authorization)\s{{0,9}}:\s{{0,9}})(?:basic |bearer )?{_VALUE}"
+            r"(?i)(\b(?:pass(?:word|wd)|secret|authorization|x-bailiwick-(?:session|policy|lease))"
+            rf"\s{{0,9}}:\s{{0,9}})(?:basic |bearer )?{_VALUE}"
         ),
         r"\1<secret>",
     ),
-    (re.compile(r"(?i)\b(password|identified\s{1,9}by)(\s{1,9})'(?:[^']|'')*'?"), r"\1\2'<secret>'"),
+    # `PASSWORD 'x'`, `OPTIONS (secret_key "x", 'account.key' 'x')`.
+    (
+        re.compile(
+            r"(?i)((?:\b|[._-])(?:password|passphrase|(?:secret|access|account|private)[._-]?key|secret"
+            r"|identified\s{1,9}by)[\w.-]{0,100}['\"`]?\s{1,9})(?:'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.)*\"?)"
+        ),
+        r"\1'<secret>'",
+    ),
 )
 
 _SIGNS_OF_SECRETS: Final = (
-    *("pass", "pwd", "secret", "token", "credential", "key", "sig", "sas", "x-amz-", "authorization", "cookie"),
+    *("pass", "pwd", "secret", "token", "credential", "key", "sig", "sas", "x-amz-", "authorization"),
     *("bearer", "basic", "eyj", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    *("-----begin ", "identified", "://"),
+    *("bw_", "bws_", "bailiwick.stamp", "x-bailiwick-"),
+    *("-----begin ", "identified", "cookie", "://"),
 )
 """Without any of these, in lower case, there is nothing to find for `_SECRETS` and `_USERINFO`."""
 

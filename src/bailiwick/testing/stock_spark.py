@@ -6,7 +6,7 @@ catalog knows who acts.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ class EngineDoor:
     """Where an engine listens, and the secret that it asks for."""
 
     port: int
-    token: str
+    token: str = field(repr=False)
 
     @classmethod
     def of(cls, data_dir: Path) -> "EngineDoor":

@@ -1,6 +1,6 @@
 """What a client may ask for, as values of ours. How they are read from the wire is in `reading.py`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -11,7 +11,7 @@ class StatementQuery:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    handle: bytes
+    handle: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class StatementUpdate:
 
 @dataclass(frozen=True, slots=True)
 class PreparedUpdate:
-    handle: bytes
+    handle: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedBind:
     """Parameters for a prepared query that is run afterwards."""
 
-    handle: bytes
+    handle: bytes = field(repr=False)
 
 
 class IfMissing(StrEnum):
