@@ -12,10 +12,13 @@ from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.wire import Json
 from bailiwick.identity.principal import Principal
 from bailiwick.names import TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
 from bailiwick.testing.iceberg import column, create_request, schema
 
 READER = Principal("ann", frozenset({"reader"}))
 NOBODY = Principal("noone")
+POLICIES = Policies(grants=(Grant("1", Grantee.role("reader"), Securable("lake"), Privilege.SELECT),))
 
 ORDERS = TableName(("sales",), "orders")
 
@@ -48,6 +51,11 @@ ALL_TYPES: dict[str, Any] = {
     },
     "variant": "variant",
 }
+
+
+def sight(principal: Principal) -> Access:
+    """Readers see all, others nothing."""
+    return Access(principal, POLICIES)
 
 
 def browsed_lake(directory: Path) -> CatalogService:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from browsed_lake import ALL_TYPES, NOBODY, READER, CountingSource, browsed_lake
+from browsed_lake import ALL_TYPES, NOBODY, READER, CountingSource, browsed_lake, sight
 
 from bailiwick.catalog.inventory import Inventory
 from bailiwick.engines.parameters import ParameterValue
@@ -29,7 +29,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def tables(sandbox: Sandbox, tmp_path: Path) -> Iterator[SystemTables]:
-    inventory = Inventory(browsed_lake(tmp_path))
+    inventory = Inventory(browsed_lake(tmp_path), sight)
     made: list[SystemTables] = []
     own = [nodes_table(list), *information_schema(inventory, lambda: made[0].schemas)]
     made.append(SystemTables(sandbox, own))
@@ -263,7 +263,7 @@ async def test_metadata_is_read_only_where_it_makes_a_difference(
     sandbox: Sandbox, tmp_path: Path, sql: str, parameters: tuple[str, ...], read: int
 ) -> None:
     source = CountingSource(browsed_lake(tmp_path), 20)
-    tables = SystemTables(sandbox, information_schema(Inventory(source), dict))
+    tables = SystemTables(sandbox, information_schema(Inventory(source, sight), dict))
     await ask(tables, sql, *parameters)
     assert len(source.loaded) == read
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
-from browsed_lake import ALL_TYPES, NOBODY, ORDERS, READER, CountingSource, browsed_lake
+from browsed_lake import ALL_TYPES, NOBODY, ORDERS, READER, CountingSource, browsed_lake, sight
 
 from bailiwick.catalog import inventory as inventories
 from bailiwick.catalog.inventory import Inventory
@@ -29,7 +29,8 @@ from bailiwick.doors.flight_sql.commands import (
 from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.names import Namespace, TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
 from bailiwick.testing.asking import wait_until
 
 SYSTEM = {("system", "runtime", "nodes"): pa.schema([pa.field("node_id", pa.string())])}
@@ -43,7 +44,7 @@ def catalog(tmp_path: Path) -> CatalogService:
 
 @pytest.fixture
 def inventory(catalog: CatalogService) -> Iterator[Inventory]:
-    opened = Inventory(catalog)
+    opened = Inventory(catalog, sight)
     yield opened
     opened.close()
 
@@ -176,11 +177,10 @@ async def test_who_has_no_role_sees_nothing(lookups: Lookups) -> None:
     assert (await lookups.answer(NOBODY, SchemasQuery(None, None))).num_rows == 0
 
 
-async def test_one_function_decides_what_is_seen(catalog: CatalogService) -> None:
-    def only_orders(_principal: Principal, name: Namespace | TableName) -> bool:
-        return name in (ORDERS, ("sales",))
-
-    lookups = Lookups(Inventory(catalog, may_see=only_orders))
+async def test_what_is_granted_is_seen_and_where_it_is(catalog: CatalogService) -> None:
+    orders = Securable.table("lake", ORDERS, catalog.find(ORDERS).uuid)
+    policies = Policies(grants=(Grant("1", Grantee.role("reader"), orders, Privilege.INSERT),))
+    lookups = Lookups(Inventory(catalog, lambda principal: Access(principal, policies)))
     assert await names(lookups, EVERYTHING) == ["lake.sales.orders"]
     schemas = await lookups.answer(READER, SchemasQuery(None, None))
     assert schemas.column("db_schema_name").to_pylist() == ["sales"]
@@ -242,7 +242,7 @@ async def test_a_view_and_a_system_table_have_columns_too(lookups: Lookups) -> N
 
 async def test_metadata_is_read_for_matching_tables_only_and_once(catalog: CatalogService) -> None:
     source = CountingSource(catalog, 1000)
-    lookups = Lookups(Inventory(source))
+    lookups = Lookups(Inventory(source, sight))
     await lookups.answer(READER, EVERYTHING)
     await lookups.answer(READER, tables(table="SELECT * FROM t", columns=True))
     assert source.loaded == []
@@ -253,14 +253,14 @@ async def test_metadata_is_read_for_matching_tables_only_and_once(catalog: Catal
 
 async def test_what_is_remembered_is_bounded(catalog: CatalogService) -> None:
     source = CountingSource(catalog, 100)
-    lookups = Lookups(Inventory(source, remembered_fields_max=40))
+    lookups = Lookups(Inventory(source, sight, remembered_fields_max=40))
     for _ in range(2):
         assert (await lookups.answer(READER, tables(columns=True))).num_rows == 100
     assert len(source.loaded) == 200
 
 
 async def test_an_absurd_filter_over_a_large_lake_is_cheap(catalog: CatalogService) -> None:
-    lookups = Lookups(Inventory(CountingSource(catalog, 50_000)))
+    lookups = Lookups(Inventory(CountingSource(catalog, 50_000), sight))
     started = time.process_time()
     for text in ("SELECT " + "x" * 1_000_000, "%" * 1_000_000 + "y", "%a" * 2000 + "b", "_" * 4000):
         assert (await lookups.answer(READER, tables(table=text, columns=True))).num_rows == 0
@@ -270,7 +270,7 @@ async def test_an_absurd_filter_over_a_large_lake_is_cheap(catalog: CatalogServi
 async def test_the_event_loop_goes_on_while_metadata_is_read(catalog: CatalogService) -> None:
     source = CountingSource(catalog, 1)
     source.gate.clear()
-    answer = asyncio.create_task(Lookups(Inventory(source)).answer(READER, tables(columns=True)))
+    answer = asyncio.create_task(Lookups(Inventory(source, sight)).answer(READER, tables(columns=True)))
     await asyncio.to_thread(wait_until, "reading", lambda: source.loaded)
     source.gate.set()
     assert (await answer).num_rows == 1
@@ -279,7 +279,7 @@ async def test_the_event_loop_goes_on_while_metadata_is_read(catalog: CatalogSer
 async def test_work_that_nobody_waits_for_ends(catalog: CatalogService) -> None:
     source = CountingSource(catalog, 1000)
     source.gate.clear()
-    lookups = Lookups(Inventory(source))
+    lookups = Lookups(Inventory(source, sight))
     for _ in range(inventories.THREADS + 1):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(lookups.answer(READER, tables(columns=True)), 0.05)
@@ -291,7 +291,7 @@ async def test_work_that_nobody_waits_for_ends(catalog: CatalogService) -> None:
 async def test_a_damaged_table_does_not_hide_the_others(catalog: CatalogService) -> None:
     source = CountingSource(catalog, 3)
     source.problem = DamagedMetadataError("metadata cannot be read")
-    answer = await Lookups(Inventory(source)).answer(READER, tables(columns=True))
+    answer = await Lookups(Inventory(source, sight)).answer(READER, tables(columns=True))
     assert answer.num_rows == 3
     schemas = [pyarrow.ipc.read_schema(pa.py_buffer(it)) for it in answer.column("table_schema").to_pylist()]
     assert [len(schema) for schema in schemas] == [0, 0, 0]
@@ -312,7 +312,7 @@ async def test_an_answer_that_is_too_large_is_refused(
     catalog: CatalogService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lookups_module, "ANSWER_BYTES_MAX", 10_000)
-    lookups = Lookups(Inventory(CountingSource(catalog, 1000)))
+    lookups = Lookups(Inventory(CountingSource(catalog, 1000), sight))
     with pytest.raises(BailiwickError, match="fewer tables") as refused:
         await lookups.answer(READER, tables(columns=True))
     assert refused.value.code is Code.RESOURCE_EXHAUSTED

@@ -21,16 +21,26 @@ from bailiwick.catalog.refusals import CatalogError, NoSuchTableError, NoSuchVie
 from bailiwick.catalog.wire import Json
 from bailiwick.identity.principal import Principal
 from bailiwick.names import Namespace, TableName
+from bailiwick.policy.access import Access
+from bailiwick.policy.model import EMPTY
 from bailiwick.telemetry.logs import logger
 
 THREADS = 2
 REMEMBERED_FIELDS_MAX = 100_000
 
 T = TypeVar("T")
-MaySee = Callable[[Principal, Namespace | TableName], bool]
 
 _NO_COLUMNS: Json = {"type": "struct", "fields": []}
 _log = logger(__name__)
+
+
+class Sight(Protocol):
+    """What somebody may learn of: an `Access` is one."""
+
+    def sees_namespace(self, catalog: str, namespace: Namespace) -> bool: ...
+
+    def sees_table(self, catalog: str, name: TableName, uuid: str) -> bool:
+        """Of tables and views alike."""
 
 
 class Source(Protocol):
@@ -65,9 +75,9 @@ class Described:
     view_sql: str | None = None
 
 
-def may_see(principal: Principal, _name: Namespace | TableName) -> bool:
-    """Whether the principal may learn that there is something of this name: today, everyone with a role."""
-    return principal.may_read
+def without_policies(principal: Principal) -> Sight:
+    """Where nothing is granted to anybody: an administrator sees all, and nobody else anything."""
+    return Access(principal, EMPTY)
 
 
 class AbandonedError(Exception):
@@ -75,22 +85,26 @@ class AbandonedError(Exception):
 
 
 class Inventory:
+    """`sight` tells what each principal sees at this moment."""
+
     def __init__(
         self,
         source: Source,
+        sight: Callable[[Principal], Sight] = without_policies,
         *,
-        may_see: MaySee = may_see,
+        catalog: str = "lake",
         remembered_fields_max: int = REMEMBERED_FIELDS_MAX,
     ) -> None:
         self._source = source
-        self._may_see = may_see
+        self._sight = sight
+        self._catalog = catalog
         self._memory = Memory(remembered_fields_max)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inventory")
 
     async def ask(self, principal: Principal, work: Callable[["Picture"], T]) -> T:
         """What `work` makes of the catalog as this principal sees it. Runs in a thread; if the caller leaves,
         the work ends at its next look at the picture."""
-        picture = Picture(self._source, self._memory, principal, self._may_see)
+        picture = Picture(self._source, self._memory, self._sight(principal), self._catalog)
         future = self._threads.submit(work, picture)
         try:
             return await asyncio.wrap_future(future)
@@ -105,19 +119,21 @@ class Inventory:
 class Picture:
     """The catalog of one moment through the eyes of one principal."""
 
-    def __init__(self, source: Source, memory: "Memory", principal: Principal, may_see: MaySee) -> None:
+    def __init__(self, source: Source, memory: "Memory", sight: Sight, catalog: str) -> None:
         self._source = source
         self._memory = memory
         self._contents = source.contents
-        self._principal = principal
-        self._may_see = may_see
+        self._sight = sight
+        self._catalog = catalog
         self._abandoned = threading.Event()
 
     def namespaces(self) -> list[Namespace]:
         """All that may be seen, nested ones too, in order."""
         self._check()
         return sorted(
-            namespace for namespace in self._contents.namespaces if self._may_see(self._principal, namespace)
+            namespace
+            for namespace in self._contents.namespaces
+            if self._sight.sees_namespace(self._catalog, namespace)
         )
 
     def relations(
@@ -135,7 +151,11 @@ class Picture:
             if is_named(name)
         )
         return sorted(
-            (relation for relation in found if self._may_see(self._principal, relation.name)),
+            (
+                relation
+                for relation in found
+                if self._sight.sees_table(self._catalog, relation.name, relation.entry.uuid)
+            ),
             key=lambda relation: relation.name.parts,
         )
 
