@@ -31,7 +31,10 @@ LAST_NAMES = (
     "Jansen",
     "Kaya",
 )
-COUNTRIES = ("DE", "FR", "ES", "IT", "NL", "PL", "AT", "SE")
+COUNTRIES = ("DE", "US", "FR", "JP", "ES", "CA", "IT", "PL")
+REGIONS = ("EU", "NA", "EU", "APAC", "EU", "NA", "EU", "EU")
+CALLING_CODES = ("49", "1", "33", "81", "34", "1", "39", "48")
+"""Of each country in turn."""
 SEGMENTS = ("private", "business", "public")
 CATEGORIES = ("books", "garden", "kitchen", "music", "office", "outdoor", "toys")
 MATERIALS = ("oak", "steel", "linen", "glass", "cork", "brass", "wool")
@@ -62,12 +65,16 @@ def build(spark: SparkSession, report: Report) -> None:
 def customers(spark: SparkSession) -> DataFrame:
     first, last = _pick(FIRST_NAMES, "id", 1), _pick(LAST_NAMES, "id", 2)
     email = F.concat(F.lower(first), F.lit("."), F.col("id").cast("string"), F.lit("@example.org"))
+    number = F.lpad(_below(10_000_000, "id", 6).cast("string"), 7, "0")
+    phone = F.concat(F.lit("+"), _by_country(CALLING_CODES), F.lit(" 555 "), number)
     return spark.range(CUSTOMERS).select(
         F.col("id").alias("customer_id"),
         F.concat_ws(" ", first, last).alias("name"),
         email.alias("email"),
+        phone.alias("phone"),
         _pick(SEGMENTS, "id", 3, skew=2.0).alias("segment"),
-        _pick(COUNTRIES, "id", 4, skew=1.6).alias("country"),
+        _by_country(COUNTRIES).alias("country"),
+        _by_country(REGIONS).alias("region"),
         F.date_sub(F.lit(FIRST_DAY).cast("date"), _below(1500, "id", 5).cast("int")).alias("customer_since"),
     )
 
@@ -161,6 +168,11 @@ def _pick(values: Sequence[str], column: str, seed: int, *, skew: float = 1.0) -
     """One of `values`; the first ones more often the larger `skew` is."""
     position = F.floor(F.pow(_unit(column, seed), F.lit(skew)) * len(values)) + 1
     return F.element_at(F.array(*(F.lit(value) for value in values)), position.cast("int"))
+
+
+def _by_country(values: Sequence[str]) -> Column:
+    """What `values` has for the customer's country: it is picked alike from all lists of this length."""
+    return _pick(values, "id", 4, skew=1.6)
 
 
 def _price(product: str) -> Column:
