@@ -6,6 +6,7 @@ from enum import StrEnum
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import NodeId, OperationId, QueryId
+from bailiwick.telemetry.scrub import scrub_secrets
 
 SQL_SHOWN_MAX = 16_384
 """Longer statements are cut where they are recorded; they run whole."""
@@ -40,7 +41,8 @@ class Failure:
 
     @classmethod
     def of(cls, error: BailiwickError) -> "Failure":
-        return cls(error.code, error.message)
+        # The caller is told what they wrote themselves; what is recorded is read by others, too.
+        return cls(error.code, scrub_secrets(error.message))
 
 
 @dataclass(frozen=True, slots=True)
