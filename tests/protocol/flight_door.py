@@ -125,7 +125,7 @@ class NoIngests(Ingests):
         raise BailiwickError(Code.NOT_SUPPORTED, "Nothing can be ingested here.", query_id=query_id)
 
 
-async def _no_schema(_catalog: str, _namespace: Namespace) -> bool:
+async def _no_schema(_who: Principal, _catalog: str, _namespace: Namespace) -> bool:
     return False
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from bailiwick import __version__
 from bailiwick.app.identity import Identity, open_identity
 from bailiwick.app.lake import FacadeObserver, Lake, known_tables, open_lake
+from bailiwick.app.policy import CatalogFacts, Governance, Ingress, StoredOwnership, open_governance
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
+from bailiwick.clock import wall
 from bailiwick.config import Config, ServerConfig
 from bailiwick.database.database import Database
 from bailiwick.database.lock import DirectoryLock
@@ -35,8 +37,15 @@ from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.engines.warmup import Warmup
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.seals import Seal
+from bailiwick.policy.administration import PolicyAdministration
+from bailiwick.queries.accounts import Accounts
+from bailiwick.queries.audit_answers import AuditAnswers
 from bailiwick.queries.client_sessions import ClientSessions, SessionLimits, sessions_table
+from bailiwick.queries.expression_checks import EngineChecks
 from bailiwick.queries.ingest import IngestService
+from bailiwick.queries.own import UserAnswers
+from bailiwick.queries.policy_answers import AuditStatements, PolicyAnswers
+from bailiwick.queries.policy_decisions import policy_decisions_table
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.system_tables import Node
@@ -107,15 +116,18 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     metrics = Metrics()
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
     stack.push_async_callback(database.close)
-    identity = await open_identity(stack, config, data_dir, database, metrics)
-    lake = await asyncio.to_thread(open_lake, database, data_dir)
+    governance = await open_governance(stack, database, data_dir)
+    identity = await open_identity(stack, config, data_dir, database, governance, metrics)
+    lake = await asyncio.to_thread(open_lake, database, data_dir, governance)
     stack.callback(lake.inventory.close)
-    engine, pool = await _open_engine(stack, config, data_dir, lake, metrics, report)
+    engine, pool = await _open_engine(stack, config, data_dir, lake, governance, metrics, report)
     spark = _Spark(engine, pool, lake)
     limits = config.sessions
     sessions = ClientSessions(SessionLimits(limits.idle_s, limits.per_user_max, limits.total_max))
-    queries = await _open_queries(stack, config, data_dir, database, identity, spark, sessions, metrics)
-    flight = await _open_flight(stack, config, data_dir, identity, queries, lake, sessions)
+    queries = await _open_queries(
+        stack, config, data_dir, database, identity, governance, spark, sessions, metrics
+    )
+    flight = await _open_flight(stack, config, data_dir, identity, governance, queries, lake, sessions)
     grpc, http = await _open_ports(stack, config, flight, engine, metrics, tls)
     return Gateway(config, engine, pool, lake.catalog, queries, metrics, grpc, http, identity.admin_password)
 
@@ -125,13 +137,21 @@ async def _open_engine(
     config: Config,
     data_dir: Path,
     lake: Lake,
+    governance: Governance,
     metrics: Metrics,
     report: Report,
 ) -> tuple[EmbeddedEngine, SessionPool]:
-    holders = Holders()
+    holders = Holders(lambda: governance.policies.current)
     credential = new_secret()
-    observer = FacadeObserver(metrics, lake.affected)
-    facade = FacadeServer(lake.catalog, holders, credential.reveal(), observer=observer, staging=lake.staging)
+    facade = FacadeServer(
+        lake.catalog,
+        holders,
+        credential.reveal(),
+        stamp_key=lambda: engine.stamp_key,
+        ownership=StoredOwnership(governance.policies),
+        observer=FacadeObserver(metrics, lake.affected, holders, governance),
+        staging=lake.staging,
+    )
     stack.callback(facade.stop)
     port = await asyncio.to_thread(facade.start)
     engine = EmbeddedEngine(
@@ -161,6 +181,7 @@ async def _open_queries(
     data_dir: Path,
     database: Database,
     identity: Identity,
+    governance: Governance,
     spark: _Spark,
     sessions: ClientSessions,
     metrics: Metrics,
@@ -170,21 +191,34 @@ async def _open_queries(
     )
     stack.callback(spool.close)
     await asyncio.to_thread(spool.clear_leftovers)
+    facts = CatalogFacts(spark.lake.catalog)
+    policy = PolicyAdministration(governance.policies, EngineChecks(spark.pool), facts)
+    audit = AuditAnswers(governance.audit)
     return await stack.enter_async_context(
         QueryService(
             pool=spark.pool,
             engine=spark.engine,
-            administration=identity.administration,
+            answerers=[
+                UserAnswers(identity.administration),
+                PolicyAnswers(policy, facts, identity.people.find),
+                AuditStatements(audit),
+            ],
             nodes=lambda: [_node(config, spark.engine, spark.pool)],
             store=SqlQueryStore(database),
             spool=spool,
             limits=config.limits,
             results=config.results,
             catalog_version=lambda: spark.lake.catalog.version,
+            policy_version=lambda: governance.policies.current.version,
+            accounts=Accounts(governance.audit, governance.decisions, wall=wall),
             affected_rows=spark.lake.affected.take,
             metrics=metrics,
             inventory=spark.lake.inventory,
-            system_tables=[sessions_table(sessions)],
+            system_tables=[
+                sessions_table(sessions),
+                policy_decisions_table(governance.decisions, governance.audit),
+                audit.table(),
+            ],
         )
     )
 
@@ -194,12 +228,19 @@ async def _open_flight(
     config: Config,
     data_dir: Path,
     identity: Identity,
+    governance: Governance,
     queries: QueryService,
     lake: Lake,
     sessions: ClientSessions,
 ) -> FlightSqlService:
     seal = Seal(await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing"))
-    ingests = IngestService(queries, lake.catalog, lake.staging, client_idle_s=config.results.reader_idle_s)
+    ingests = IngestService(
+        queries,
+        lake.catalog,
+        lake.staging,
+        client_idle_s=config.results.reader_idle_s,
+        may_write=Ingress(governance.policies, lake.catalog).may_write,
+    )
     stack.push_async_callback(ingests.close)
     abilities = Abilities(
         cancel=True, bulk_ingestion=True, batch_updates=True, sql_bytes_max=config.limits.sql_bytes_max

@@ -12,12 +12,16 @@ from bailiwick.catalog.refusals import CatalogError
 from bailiwick.catalog.service import CatalogService
 from bailiwick.database.database import Database
 from bailiwick.engines.launch import CATALOG
+from bailiwick.errors import Code
 from bailiwick.identity.principal import Principal
 from bailiwick.names import Namespace, TableName
+from bailiwick.policy.access import Access
 from bailiwick.policy.decision import Table
 from bailiwick.policy.membership import effective_roles, may_act_as
+from bailiwick.policy.model import Privilege
 from bailiwick.policy.store import PolicyStore
 from bailiwick.queries.policy_decisions import Decisions
+from bailiwick.queries.verdict import Refusal, Verdict
 
 _CATALOG_ITSELF = Principal("bailiwick-catalog")
 """Who follows when a table goes or has another name: whoever did that is in the audit log."""
@@ -30,6 +34,10 @@ class Governance:
     policies: PolicyStore
     audit: AuditLog
     decisions: Decisions
+
+    def access(self, principal: Principal) -> Access:
+        """What `principal` may, as policies are now."""
+        return Access(principal, self.policies.current)
 
     def all_roles(self, user: str, given: frozenset[str]) -> frozenset[str]:
         return effective_roles(self.policies.current, user, given)
@@ -89,3 +97,24 @@ class CatalogFacts:
             return self._facts.table(self._catalog.load(name, Kind(entry.kind)))
         except CatalogError:
             return None
+
+
+class Ingress:
+    """Whether somebody may bring rows to a table: known before the rows have come."""
+
+    def __init__(self, policies: PolicyStore, catalog: CatalogService) -> None:
+        self._policies = policies
+        self._catalog = catalog
+
+    def may_write(self, principal: Principal, target: tuple[str, ...]) -> Verdict:
+        """What is decided here is decided again with each commit."""
+        access = Access(principal, self._policies.current)
+        name = TableName(tuple(target[1:-1]), target[-1])
+        entry = self._catalog.contents.find(name)
+        if entry is not None and access.sees_table(CATALOG, name, entry.uuid):
+            decision = access.table(Privilege.INSERT, Table(CATALOG, name, entry.uuid))
+        else:
+            decision = access.namespace(Privilege.CREATE, CATALOG, name.namespace)
+        if decision.allowed:
+            return Verdict()
+        return Verdict((Refusal(Code.ACCESS_DENIED, "privilege", decision.because[0]),))

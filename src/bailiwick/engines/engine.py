@@ -12,6 +12,7 @@ from bailiwick.engines.parameters import ParameterValue
 from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, NodeId, OperationId
+from bailiwick.policy.expressions import Checked, ExpressionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,24 @@ class EngineSession(ABC):
 
         Raises BailiwickError if it makes no sense.
         """
+
+    async def check_expression(
+        self,
+        table: tuple[str, ...] | None,
+        kind: ExpressionKind,
+        column: str | None,
+        sql: str,
+        value_type: str | None,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+    ) -> Checked:
+        """What a rule's expression is, as `policy.expressions.ExpressionCheck` says, by what enforces it.
+
+        An engine without a guard refuses all of them.
+        """
+        del table, kind, column, sql, value_type, lease, timeout_s
+        raise BailiwickError(Code.NOT_SUPPORTED, "This engine enforces no rules.")
 
     @abstractmethod
     def execute(

@@ -18,7 +18,7 @@ from bailiwick.engines.engine import Batch, EngineLost, EngineSession, Event
 from bailiwick.engines.parameters import ParameterValue
 from bailiwick.engines.spark_calls import SparkCalls
 from bailiwick.engines.spark_literals import describe_plan, run_plan
-from bailiwick.engines.spark_operation import Operation
+from bailiwick.engines.spark_operation import Operation, operation_tags
 from bailiwick.engines.spark_write import write_plan
 from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
@@ -112,17 +112,30 @@ class SparkConnectSession(EngineSession):
         lease: LeaseId,
         reattachable: bool = False,
         parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
+        may_call: bool = False,
+        explains: bool = False,
     ) -> AsyncIterator[Event]:
         plan = run_plan(sql, parameters)
-        return self._run(plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql)
+        tags = operation_tags(principal, may_call=may_call, explains=explains)
+        return self._run(
+            plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql, tags=tags
+        )
 
     async def describe(
-        self, sql: str, *, lease: LeaseId, timeout_s: float, parameters: Sequence[ParameterValue] = ()
+        self,
+        sql: str,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+        parameters: Sequence[ParameterValue] = (),
+        principal: str = "",
     ) -> Description:
         plan = describe_plan(sql, parameters)
         try:
             async with asyncio.timeout(timeout_s):
-                events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql)
+                tags = operation_tags(principal)
+                events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql, tags=tags)
                 batches = [event.data async for event in events if isinstance(event, Batch)]
         except TimeoutError:
             raise BailiwickError(
@@ -206,9 +219,10 @@ class SparkConnectSession(EngineSession):
         lease: LeaseId | None,
         reattachable: bool = False,
         sql: str = "",
+        tags: Sequence[str] = (),
     ) -> AsyncIterator[Event]:
         running = Operation(
-            self._calls, plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql
+            self._calls, plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql, tags=tags
         )
         self._running.add(running)
         running.ended.add_done_callback(lambda _: self._note_end(running))

@@ -8,9 +8,11 @@ from typing import Protocol
 
 from bailiwick.audit.entry import AuditEntry
 from bailiwick.clock import Clock
-from bailiwick.queries.auditing import Reach, begun, entry_of
+from bailiwick.errors import BailiwickError
+from bailiwick.queries.auditing import Reach, begun, entry_of, turned_away
 from bailiwick.queries.policy_decisions import Decisions
 from bailiwick.queries.running import Running
+from bailiwick.queries.statement import Statement
 
 
 class Log(Protocol):
@@ -60,6 +62,10 @@ class Accounts:
                 category=running.category,
             )
         )
+
+    def turn_away(self, statement: Statement, error: BailiwickError) -> None:
+        """A statement that never became a query. Never waits, never raises."""
+        self._log.note(turned_away(statement.principal, statement.door, statement.sql, self._wall(), error))
 
     def _reach(self, running: Running) -> Reach:
         decisions = self._decisions.of(running.id)

@@ -119,6 +119,10 @@ class Decisions:
             decision.because,
             is_visible=decision.is_visible and not is_for_policy,
         )
+        self.keep(noted)
+
+    def keep(self, noted: PolicyDecision) -> None:
+        """Remember it, if it is the first answer to its question."""
         with self._lock:
             self._keep(noted)
 

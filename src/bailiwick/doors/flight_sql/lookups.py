@@ -154,7 +154,7 @@ class Lookups:
 
     def _own(self, principal: Principal) -> Mapping[tuple[str, str, str], pa.Schema]:
         """The gateway's own tables: their rows are filtered, their existence is no secret."""
-        return self._system_tables() if principal.may_read else {}
+        return self._system_tables() if principal.roles else {}
 
     def _schemas(self, principal: Principal, picture: Picture, lookup: SchemasQuery) -> pa.Table:
         wanted = pattern(lookup.schema_pattern)

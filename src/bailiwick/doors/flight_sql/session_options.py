@@ -13,6 +13,7 @@ from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql.caller import Caller
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.principal import Principal
 from bailiwick.names import InvalidNameError, Namespace, checked_namespace, spelled
 from bailiwick.queries import session_statements
 from bailiwick.queries.client_sessions import ClientSessions, SessionSettings
@@ -33,8 +34,8 @@ TIMEOUT_S = "timeout_s"
 NAMES = (CATALOG, SCHEMA, TIME_ZONE, DOUBLE_QUOTED_IDENTIFIERS, TIMEOUT_S)
 """In the order in which they are set: a schema belongs to its catalog."""
 
-SchemaExists = Callable[[str, Namespace], Awaitable[bool]]
-"""Whether this catalog has this namespace."""
+SchemaExists = Callable[[Principal, str, Namespace], Awaitable[bool]]
+"""Whether this catalog has this namespace, as far as this principal may know."""
 
 _Value = flight.SessionOptionValue
 _Error = flight.SetSessionOptionsResult
@@ -58,7 +59,7 @@ class SessionOptions:
             if name not in wanted:
                 continue
             try:
-                settings = await self._with(settings, name, wanted[name])
+                settings = await self._with(caller.principal, settings, name, wanted[name])
             except _UnknownOption:
                 result.errors[name[:NAME_CHARS_MAX]].value = _Error.INVALID_NAME
             except BailiwickError:
@@ -93,7 +94,8 @@ class SessionOptions:
         settings = before = caller.settings
         match statement:
             case Use(parts, is_inside_catalog):
-                settings = await self._used(settings, parts, is_inside_catalog=is_inside_catalog)
+                who = caller.principal
+                settings = await self._used(who, settings, parts, is_inside_catalog=is_inside_catalog)
             case UseCatalog(catalog):
                 settings = _with_catalog(settings, catalog)
             case SetTimeZone(time_zone):
@@ -103,16 +105,18 @@ class SessionOptions:
         self._sessions.change(caller.session, _merged(caller.settings, before, settings))
 
     async def _used(
-        self, settings: SessionSettings, parts: tuple[str, ...], *, is_inside_catalog: bool
+        self, who: Principal, settings: SessionSettings, parts: tuple[str, ...], *, is_inside_catalog: bool
     ) -> SessionSettings:
         """By Spark's own rule: a catalog of that name comes before a schema of that name."""
         if not is_inside_catalog and parts[0] in CATALOGS:
             settings, parts = _with_catalog(settings, parts[0]), parts[1:]
             if not parts:
                 return replace(settings, namespace=())
-        return await self._with_namespace(settings, parts)
+        return await self._with_namespace(who, settings, parts)
 
-    async def _with(self, settings: SessionSettings, name: str, value: _Value) -> SessionSettings:
+    async def _with(
+        self, who: Principal, settings: SessionSettings, name: str, value: _Value
+    ) -> SessionSettings:
         """The settings with this option set, or as by default if the value is absent."""
         default = SessionSettings()
         is_erased = value.WhichOneof("option_value") is None
@@ -122,7 +126,7 @@ class SessionOptions:
             case "schema":
                 if is_erased or not _text(value):
                     return replace(settings, namespace=default.namespace)
-                return await self._with_schema(settings, _text(value))
+                return await self._with_schema(who, settings, _text(value))
             case "time_zone":
                 return replace(
                     settings,
@@ -134,24 +138,26 @@ class SessionOptions:
                 return replace(settings, timeout_s=None if is_erased else _seconds(value))
         raise _UnknownOption
 
-    async def _with_schema(self, settings: SessionSettings, text: str) -> SessionSettings:
+    async def _with_schema(self, who: Principal, settings: SessionSettings, text: str) -> SessionSettings:
         """`a.b` is b in a; a name that holds a dot itself is in backticks, or is the only one there is."""
         parsed = session_statements.parse(f"USE SCHEMA {text}")
-        if isinstance(parsed, Use) and await self._exists(settings, parsed.parts):
+        if isinstance(parsed, Use) and await self._exists(who, settings, parsed.parts):
             return replace(settings, namespace=parsed.parts)
-        return await self._with_namespace(settings, (text,))
+        return await self._with_namespace(who, settings, (text,))
 
-    async def _with_namespace(self, settings: SessionSettings, parts: tuple[str, ...]) -> SessionSettings:
-        if not await self._exists(settings, parts):
+    async def _with_namespace(
+        self, who: Principal, settings: SessionSettings, parts: tuple[str, ...]
+    ) -> SessionSettings:
+        if not await self._exists(who, settings, parts):
             raise BailiwickError(Code.SCHEMA_NOT_FOUND, f"There is no schema {spelled(parts)}.")
         return replace(settings, namespace=parts)
 
-    async def _exists(self, settings: SessionSettings, parts: tuple[str, ...]) -> bool:
+    async def _exists(self, who: Principal, settings: SessionSettings, parts: tuple[str, ...]) -> bool:
         try:
             namespace = checked_namespace(parts)
         except InvalidNameError:
             return False
-        return await self._schema_exists(settings.catalog, namespace)
+        return await self._schema_exists(who, settings.catalog, namespace)
 
 
 class _UnknownOption(Exception):  # noqa: N818 - told to the client as a value, not raised to it
