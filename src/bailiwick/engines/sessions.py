@@ -188,7 +188,7 @@ class SessionPool:
         request = _Request(new_lease_id(), principal, query_id, self._clock())
         self._requests[request.lease] = request
         try:
-            self._tell(Asked(request.lease, f"{principal.tenant}/{principal.name}"))
+            self._tell(Asked(request.lease, principal.name, principal.tenant))
             return await request.granted
         except BaseException:
             self._withdraw(request)
@@ -324,4 +324,6 @@ def _limits(config: PoolConfig, cores: int) -> Limits:
         queue_length_max=config.queue_length_max,
         queue_length_per_principal_max=config.queue_length_per_user_max,
         queue_wait_s=config.queue_wait_s,
+        queue_length_per_tenant_max=config.queue_length_per_tenant_max,
+        running_per_tenant_max=config.running_per_tenant_max,
     )
