@@ -1,6 +1,7 @@
 """One house to be attacked by all families, and the count at the end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,6 +43,12 @@ def attacker(
 ) -> Attacker:
     family = request.path.stem.removeprefix("test_attack_")
     return Attacker(house, secrets, LEDGER, family, connections)
+
+
+@pytest.fixture
+def note(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """For families that need no house: count one attempt."""
+    return partial(LEDGER.note, request.path.stem.removeprefix("test_attack_"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
