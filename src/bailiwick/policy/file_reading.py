@@ -69,6 +69,9 @@ class _Entry:
         if unknown:
             raise self.refusal(f"there is no key '{unknown[0][:100]}' here, but {_listed(sorted(known))}")
 
+    def has(self, key: str) -> bool:
+        return key in self._keys
+
     def text(self, key: str) -> str:
         value = self.optional_text(key)
         if value is None:
@@ -137,7 +140,7 @@ def _securable(entry: _Entry) -> Securable:
         raise entry.refusal(f"there is no kind '{kind[:100]}', but {_listed(_KINDS)}")
     on = entry.named("on", partial(Securable.parse, is_namespace=kind == "namespace"), text)
     if kind is not None and on.scope is not _KINDS[kind]:
-        raise entry.refusal(f"{on} is not a {kind} but a {on.scope}")
+        raise entry.refusal(f"{on} is not a {kind}: it means {on.scope}")
     return on
 
 
@@ -149,7 +152,7 @@ def _filters(entry: _Entry) -> Iterator[RowFilter]:
 
 def _masks(entry: _Entry) -> Iterator[Mask]:
     name, tag, column = entry.text("name"), entry.optional_text("tag"), entry.optional_text("column")
-    if (tag is None) == (column is None):
+    if (tag is None) == (column is None) or (tag is None) != entry.has("on"):
         raise entry.refusal("a mask has either 'on' and 'column', or else 'tag'")
     on = entry.table() if tag is None else None
     using, action = entry.optional_text("using"), entry.optional_text("action")

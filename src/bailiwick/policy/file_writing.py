@@ -50,7 +50,7 @@ def _grants(policies: Policies) -> Iterator[Mapping[str, Value]]:
             place.setdefault(grant.to, set()).add(grant.privilege.value)
     for (on, kind), grantees in held.items():
         same: dict[tuple[str, ...], list[Grantee]] = {}
-        for grantee, privileges in grantees.items():
+        for grantee, privileges in sorted(grantees.items()):
             same.setdefault(tuple(sorted(privileges)), []).append(grantee)
         for shared, to in same.items():
             where: dict[str, Value] = {"on": on, "kind": kind} if kind else {"on": on}
