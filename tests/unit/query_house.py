@@ -18,6 +18,7 @@ from bailiwick.identity.administration import Administration
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import Command
 from bailiwick.ids import LeaseId, NodeId, OperationId, QueryId, new_lease_id
+from bailiwick.queries.accounts import NO_ACCOUNTS, Accounts
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.memory import MemoryQueryStore
 from bailiwick.queries.own import UserAnswers
@@ -255,7 +256,10 @@ class House:
 
 @asynccontextmanager
 async def house(
-    tmp_path: Path, limits: LimitsConfig | None = None, results: ResultsConfig | None = None
+    tmp_path: Path,
+    limits: LimitsConfig | None = None,
+    results: ResultsConfig | None = None,
+    accounts: Accounts = NO_ACCOUNTS,
 ) -> AsyncIterator[House]:
     engine = FakeEngine()
     pool = FakePool(engine)
@@ -277,6 +281,7 @@ async def house(
         catalog_version=lambda: versions[0],
         affected_rows=lambda _lease: 7,
         metrics=metrics,
+        accounts=accounts,
     )
     async with service:
         yield House(service, engine, pool, store, spool, administration, metrics, versions)

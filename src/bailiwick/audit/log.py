@@ -43,10 +43,12 @@ class AuditLog:
         anchor_file: AnchorFile,
         *,
         queue_length_max: int = QUEUE_LENGTH_MAX,
+        admit_s: float = ADMIT_S,
         now: Clock = wall,
     ) -> None:
         self._store = store
         self._anchor_file = anchor_file
+        self._admit_s = admit_s
         self._room = queue_length_max // 2
         self._writer = Writer(store, anchor_file, queue_length_max=queue_length_max, wall=now)
 
@@ -93,9 +95,9 @@ class AuditLog:
         """Return when all that was noted before is on disk. STORAGE_ERROR if that cannot be done now."""
         await asyncio.wrap_future(self._writer.hand_over(None))
 
-    async def admit(self, timeout_s: float = ADMIT_S) -> None:
+    async def admit(self) -> None:
         """Return when there is room for what will be noted of new work. STORAGE_ERROR if not in time."""
-        deadline = monotonic() + timeout_s
+        deadline = monotonic() + self._admit_s
         while self._writer.length >= self._room:
             if monotonic() >= deadline:
                 raise not_kept(f"{self._writer.length} entries wait to be written")

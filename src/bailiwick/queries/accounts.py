@@ -7,7 +7,7 @@ when it has. A read is recorded when it has ended.
 from typing import Protocol
 
 from bailiwick.audit.entry import AuditEntry
-from bailiwick.clock import Clock
+from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError
 from bailiwick.queries.auditing import Reach, begun, entry_of, turned_away
 from bailiwick.queries.policy_decisions import Decisions
@@ -23,6 +23,19 @@ class Log(Protocol):
     async def write(self, entry: AuditEntry) -> object: ...
 
     async def admit(self) -> None: ...
+
+
+class _NoLog:
+    """Keeps nothing."""
+
+    def note(self, entry: AuditEntry) -> None:
+        del entry
+
+    async def write(self, entry: AuditEntry) -> None:
+        del entry
+
+    async def admit(self) -> None:
+        return
 
 
 class Accounts:
@@ -70,3 +83,7 @@ class Accounts:
     def _reach(self, running: Running) -> Reach:
         decisions = self._decisions.of(running.id)
         return Reach(running.reads, running.writes, decisions, running.policy_version)
+
+
+NO_ACCOUNTS = Accounts(_NoLog(), Decisions(), wall=wall)
+"""Nothing is put on record."""

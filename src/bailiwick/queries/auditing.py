@@ -78,6 +78,22 @@ def begun(
     return replace(entry, at=at, outcome=Outcome.BEGUN, code=None, rows=None)
 
 
+def turned_away(principal: Principal, door: str, sql: str, at: float, error: BailiwickError) -> AuditEntry:
+    """The entry of a statement that never became a query: it was looked at, and refused or not understood."""
+    return AuditEntry(
+        at,
+        Kind.QUERY,
+        principal.name,
+        redacted(sql),
+        Outcome.REFUSED if error.code in _REFUSALS else Outcome.FAILED,
+        actor=principal.actor,
+        tenant=principal.tenant,
+        door=door,
+        query_id=error.query_id,
+        code=error.code.value,
+    )
+
+
 def _outcome(query: Query, error: BailiwickError | None) -> Outcome:
     if error is not None and error.details.get("outcome") == "unknown":
         return Outcome.UNKNOWN

@@ -26,7 +26,8 @@ from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import redacted
 from bailiwick.ids import LeaseId, QueryId, new_query_id
 from bailiwick.queries import failures, local_life, spark_life
-from bailiwick.queries.accounts import Accounts
+from bailiwick.queries.accounts import NO_ACCOUNTS, Accounts
+from bailiwick.queries.cancel_answers import CancelAnswers
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
 from bailiwick.queries.information_schema import information_schema
@@ -79,7 +80,7 @@ class QueryService:
         results: ResultsConfig,
         catalog_version: Callable[[], int],
         policy_version: Callable[[], int] = lambda: 0,
-        accounts: Accounts | None = None,
+        accounts: Accounts = NO_ACCOUNTS,
         metrics: Metrics,
         affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
         inventory: Inventory | None = None,
@@ -91,7 +92,7 @@ class QueryService:
         `system_tables` are there besides queries, nodes and, with an inventory, `information_schema`. Without
         `accounts` nothing is put on record.
         """
-        self._answerers = tuple(answerers)
+        self._answerers = (CancelAnswers(self.cancel), *answerers)
         self._accounts = accounts
         self._store = store
         self._spool = spool
@@ -110,7 +111,7 @@ class QueryService:
             policy_version=policy_version,
             affected_rows=affected_rows,
             descriptions=Descriptions(),
-            begin_change=self._begin_change,
+            begin_change=accounts.begin_change,
             wall=wall,
         )
         self._sandbox = Sandbox()
@@ -159,6 +160,7 @@ class QueryService:
             return await self._prepare(statement)
         except BailiwickError as error:
             error.query_id = error.query_id or new_query_id()
+            self._accounts.turn_away(statement, error)
             raise
 
     async def _prepare(self, statement: Statement) -> Prepared:
@@ -193,6 +195,7 @@ class QueryService:
         `expected_schema`. With `work`, that is what the query does; its statement only says so to people.
         """
         self._check(statement)
+        await self._accounts.admit()
         running = self._begin(statement, query_id or new_query_id(), expected_schema, work)
         try:
             await running.wait_ready()
@@ -204,6 +207,8 @@ class QueryService:
     async def cancel(self, query_id: QueryId, by: Principal) -> None:
         """End the query. One that has ended already is fine; one that `by` may not end does not exist."""
         running = self._active.get(query_id)
+        if running is None:
+            await self._recorder.flush()
         query = running.query if running is not None else await self._store.find(query_id)
         if query is None or not may_cancel(by, query.principal, query.tenant):
             raise failures.unknown_query(query_id)
@@ -278,6 +283,7 @@ class QueryService:
             statement.door,
             shown_sql(redacted(statement.sql)),
             created_at=self._wall(),
+            actor=principal.actor,
         )
         running = Running(
             query,
@@ -321,7 +327,7 @@ class QueryService:
         if own is not None:
             running.category = own.category
             if own.kind is Kind.CHANGE:
-                await self._begin_change(running)
+                await self._accounts.begin_change(running)
             await local_life.live(running, own.kind, own.perform, self._wall)
             return
         may_ask(principal).enforce()
@@ -337,13 +343,8 @@ class QueryService:
             return
         await spark_life.live(running, self._side)
 
-    async def _begin_change(self, running: Running) -> None:
-        if self._accounts is not None:
-            await self._accounts.begin_change(running)
-
     def _note_end(self, running: Running) -> None:
-        if self._accounts is not None:
-            self._accounts.end(running)
+        self._accounts.end(running)
         query, error = running.query, running.error
         is_refused = query.started_at is None and error is not None and error.code in _REFUSALS
         planned_at = next((moment.at for moment in query.story if moment.state is State.PLANNING), None)

@@ -35,7 +35,9 @@ class Audited:
         self.database = Database.open(directory / "bailiwick.db")
         self.store = FailingStore(self.database)
         self.anchor_file = AnchorFile(directory / NAME)
-        self.log = AuditLog(self.store, self.anchor_file, queue_length_max=queue_length_max, now=lambda: 5.0)
+        self.log = AuditLog(
+            self.store, self.anchor_file, queue_length_max=queue_length_max, admit_s=1.0, now=lambda: 5.0
+        )
 
     async def texts(self) -> list[str]:
         """What the entries on disk say, in order."""

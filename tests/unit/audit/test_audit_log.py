@@ -252,7 +252,7 @@ async def test_new_work_is_held_back_before_the_queue_is_full(tmp_path: Path) ->
         for number in range(5):
             world.log.note(entry(str(number)))
         with pytest.raises(BailiwickError) as refused:
-            await world.log.admit(timeout_s=0.05)
+            await world.log.admit()
         assert (refused.value.code, refused.value.retryable) == (Code.STORAGE_ERROR, True)
         waiting = asyncio.create_task(world.log.admit())
         world.store.is_full = False
