@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import bailiwick
-from bailiwick.cli import audit, tokens, users
+from bailiwick.cli import audit, policy, tokens, users
 from bailiwick.cli.demo import demo
 from bailiwick.cli.doctor import doctor
 from bailiwick.cli.query import query
@@ -29,6 +29,7 @@ app.command("demo")(demo)
 app.command("query")(query)
 app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
+app.add_typer(policy.app, name="policy")
 app.add_typer(audit.app, name="audit")
 app.command("doctor")(doctor)
 app.command("check-config")(check_config)
