@@ -72,6 +72,8 @@ class CallDecided:
     policy_version: int
     message: str | None = None
     """What a refusal says."""
+    idempotency_key: str | None = None
+    """By which SHOW COMMIT knows it, if it changes something."""
 
 
 class Observer(Protocol):
@@ -203,6 +205,7 @@ class Facade:
                 tuple(call.decided),
                 call.access.version,
                 message,
+                call.idempotency_key or None,
             )
             with self._logged_only():
                 self._observer.decided(told)

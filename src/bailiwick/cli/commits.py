@@ -27,6 +27,5 @@ def show(
         (row,) = answer.to_pylist()
         typer.echo(f"{row['state']}: {row['because']}")
         if row["tables"]:
-            typer.echo(
-                f"{', '.join(row['tables'])}, by {row['principal']}, at {row['done_at']:%Y-%m-%d %H:%M:%S} UTC"
-            )
+            done_at = f"{row['done_at']:%Y-%m-%d %H:%M:%S} UTC"
+            typer.echo(f"{', '.join(row['tables'])}, by {row['principal']}, {done_at}")

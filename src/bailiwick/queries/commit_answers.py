@@ -1,7 +1,7 @@
 """`SHOW COMMIT 'key'`: what became of a change whose answer got lost.
 
-Engines give each change of the catalog a key; when one does not learn whether a change was made, the key is in
-its log. One asks for one's own; those who may see everybody's queries, for any.
+Engines give each change of the catalog a key; the audit log has it. One asks for one's own; those who may see
+everybody's queries, for any.
 """
 
 import asyncio
