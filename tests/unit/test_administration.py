@@ -1,6 +1,7 @@
 """Admins administer, others mind their own business, and someone can always administer."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -276,6 +277,26 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
     assert refused.details.get("reason") == reason
     assert refused.details.get("kind") == kind
     assert world.users.all() == before
+
+
+async def test_what_a_user_was_given_elsewhere_is_taken_back_before_they_go(world: World) -> None:
+    asked: list[tuple[str, str, bool]] = []
+
+    async def forget(name: str, by: Principal) -> None:
+        asked.append((name, by.name, world.users.find(name) is not None))
+        if name == "bob":
+            raise BailiwickError(Code.STORAGE_ERROR, "The change could not be stored.")
+
+    administration = Administration(
+        world.users, world.static, world.passwords, static_token_ttl_max_s=60, forget=forget
+    )
+    for sql in ("DROP USER ann", "DROP USER bob", "DROP USER admin", "DROP USER nobody"):
+        command = parse(sql)
+        assert command is not None
+        with contextlib.suppress(BailiwickError):
+            await administration.perform(command, ADMIN)
+    assert asked == [("ann", "admin", True), ("bob", "admin", True)]
+    assert [user.name for user in world.users.all()] == ["admin", "bob"]
 
 
 async def test_an_admin_may_go_when_there_is_another(world: World) -> None:

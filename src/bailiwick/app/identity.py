@@ -17,6 +17,7 @@ from bailiwick.identity.people import People
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
+from bailiwick.policy.departing import forget_user
 from bailiwick.secrets import Secret, write_secret
 from bailiwick.telemetry.metrics import Metrics
 
@@ -60,7 +61,11 @@ async def open_identity(
     )
     stack.push_async_callback(chain.close)
     administration = Administration(
-        users, static, passwords, static_token_ttl_max_s=settings.static_token_ttl_max_s
+        users,
+        static,
+        passwords,
+        static_token_ttl_max_s=settings.static_token_ttl_max_s,
+        forget=lambda name, by: forget_user(governance.policies, name, by),
     )
     drawn = await administration.bootstrap(
         lambda password: write_secret(data_dir / "admin-password", Secret(password))

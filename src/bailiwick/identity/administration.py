@@ -8,7 +8,7 @@ and nowhere else.
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -41,7 +41,10 @@ FIRST_ADMIN = "admin"
 DEFAULT_ROLES = frozenset({READER})
 DEFAULT_TTL_S = 8 * 3600.0
 
-_UserChange = CreateUser | ChangePassword | ChangeRoles | ChangeTenant | DisableUser | EnableUser | DropUser
+Forget = Callable[[str, Principal], Awaitable[None]]
+"""Take back all that a user of this name was given elsewhere, as this principal wishes."""
+
+_UserChange = CreateUser | ChangePassword | ChangeRoles | ChangeTenant | DisableUser | EnableUser
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 _USERS = pa.schema(
@@ -88,12 +91,15 @@ class Administration:
         passwords: Passwords,
         *,
         static_token_ttl_max_s: float,
+        forget: Forget | None = None,
         now: Clock = wall,
     ) -> None:
+        """`forget` is asked before a user is dropped: the next one of that name must inherit nothing."""
         self._users = users
         self._tokens = tokens
         self._passwords = passwords
         self._ttl_max_s = static_token_ttl_max_s
+        self._forget = forget
         self._now = now
 
     async def perform(self, command: Command, principal: Principal) -> pa.Table:
@@ -116,6 +122,8 @@ class Administration:
                 return await self._create_token(name, DEFAULT_TTL_S if ttl_s is None else ttl_s)
             case RevokeToken(identifier):
                 await self._revoke_token(identifier, principal)
+            case DropUser(name):
+                await self._drop_user(name, principal)
             case _:
                 await self._change_users(command)
         return _table([], _NOTHING)
@@ -182,10 +190,12 @@ class Administration:
                 await self._users.change(name, disabled=True)
             case EnableUser(name):
                 await self._users.change(name, disabled=False)
-            case DropUser(name):
-                await self._users.drop(name)
             case _:
                 assert_never(command)
+
+    async def _drop_user(self, name: str, principal: Principal) -> None:
+        forget = self._forget
+        await self._users.drop(name, first=None if forget is None else lambda: forget(name, principal))
 
     async def _create_user(self, command: CreateUser) -> None:
         roles = DEFAULT_ROLES if command.roles is None else command.roles

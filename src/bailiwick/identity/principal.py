@@ -66,11 +66,3 @@ class Principal:
     def may_change_policy(self) -> bool:
         """Change roles, filters, masks, tags and any grant. Owners may grant on what they own besides."""
         return self.is_admin and not self.is_acted_for
-
-    @property
-    def may_write(self) -> bool:
-        return bool(self.roles & {ADMIN, WRITER})
-
-    @property
-    def may_read(self) -> bool:
-        return bool(self.roles & {ADMIN, WRITER, READER})

@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy import delete, insert, select, update
@@ -131,9 +131,12 @@ class UserStore:
         """The same password, hashed anew. Does nothing if the password has been changed meanwhile."""
         await self._unbroken.run(self._rehash(name, old_hash, new_hash))
 
-    async def drop(self, name: str) -> None:
-        """The user goes, and every token of theirs. The last admin does not."""
-        await self._unbroken.run(self._drop(name))
+    async def drop(self, name: str, *, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """The user goes, and every token of theirs. The last admin does not.
+
+        What must be gone before them goes `first`; the user stays if that fails.
+        """
+        await self._unbroken.run(self._drop(name, first))
 
     async def _add(self, name: str, roles: frozenset[str], password_hash: str | None, tenant: str) -> User:
         async with self._changing:
@@ -185,9 +188,11 @@ class UserStore:
             if user is not None and user.password_hash == old_hash:
                 await self._store(replace(user, password_hash=new_hash))
 
-    async def _drop(self, name: str) -> None:
+    async def _drop(self, name: str, first: Callable[[], Awaitable[None]] | None) -> None:
         async with self._changing:
             self._keep_one_admin(self.require(name))
+            if first is not None:
+                await first()
             async with self._database.asynchronous.begin() as connection:
                 await connection.execute(delete(schema.users).where(schema.users.c.name == name))
             del self._users[name]
