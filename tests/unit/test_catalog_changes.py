@@ -309,7 +309,7 @@ def test_every_decision_is_noted_with_its_call(desk: Desk) -> None:
     desk.calls.read(call)
     (noted,) = call.decided
     assert (noted.what, noted.privileges, noted.is_allowed) == ("lake.db.t", (Privilege.SELECT,), True)
-    assert noted.rules == ("some",)
+    assert noted.rules == ("row_filter some",)
     refused = desk.call(Route.DROP_TABLE, ANN)
     with pytest.raises(ForbiddenError):
         desk.calls.change(refused)

@@ -87,6 +87,7 @@ def told(query_id: QueryId, access: Access, decided: Decided) -> PolicyDecision:
         decided.rules,
         access.version,
         decided.because,
+        is_visible=decided.is_visible,
     )
 
 

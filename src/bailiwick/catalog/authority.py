@@ -128,8 +128,11 @@ class Authority:
         return decision
 
     def _note(self, call: Call, what: str, privileges: tuple[Privilege, ...], decision: Decision) -> None:
-        rules = (*(rule.name for rule in decision.filters), *(rule.name for rule in decision.masks))
-        call.decided.append(Decided(what, privileges, decision.allowed, decision.because, rules))
+        filters = (f"row_filter {rule.name}" for rule in decision.filters)
+        rules = tuple(dict.fromkeys((*filters, *(f"mask {rule.name}" for rule in decision.masks))))
+        call.decided.append(
+            Decided(what, privileges, decision.allowed, decision.because, rules, decision.is_visible)
+        )
 
     def _access(self, call: Call) -> Access:
         return self._made_here.access(call.lease, call.access)

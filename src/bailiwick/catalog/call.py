@@ -50,7 +50,9 @@ class Decided:
     is_allowed: bool
     because: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    """The filters and masks that apply, by name."""
+    """The filters and masks that apply, by kind and name: `row_filter eu_only`."""
+    is_visible: bool = True
+    """Whether the caller may know that it exists."""
 
 
 @dataclass(frozen=True, slots=True)

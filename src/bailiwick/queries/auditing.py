@@ -114,7 +114,9 @@ def _tables(reach: Reach) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, 
     rules: dict[str, None] = {}
     for decision in reach.decisions:
         if decision.action == Privilege.SELECT.value:
-            read.setdefault(decision.table)
+            # Whoever writes to a table loads it, too, and has not read it by that.
+            if decision.table not in reach.writes:
+                read.setdefault(decision.table)
         else:
             written.setdefault(decision.table)
         rules.update(dict.fromkeys(decision.rules_on_table))
