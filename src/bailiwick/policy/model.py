@@ -226,7 +226,7 @@ class ColumnTags:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Impersonation:
-    """`who` may act on behalf of `as_whom`: that user, or any user who holds that role and is no admin."""
+    """`who` may act on behalf of `as_whom`: that user, or whoever holds that role (see `membership.py`)."""
 
     who: Grantee
     as_whom: Grantee

@@ -44,10 +44,11 @@ def test_a_rule_names_users_or_roles_on_both_sides() -> None:
     assert not may_act_as(ALICE, BI, rule("user:bi", "user:alice"))
 
 
-def test_a_rule_about_a_role_never_reaches_an_admin() -> None:
-    admin = Principal("root", frozenset({"admin", "analyst"}))
+def test_a_rule_about_a_role_reaches_an_admin_only_for_admins() -> None:
+    admin = Principal("chief", frozenset({"admin", "analyst"}))
     assert not may_act_as(BI, admin, rule("user:bi", "role:analyst"))
-    assert may_act_as(BI, admin, rule("user:bi", "user:root"))
+    assert may_act_as(BI, admin, rule("user:bi", "user:chief"))
+    assert may_act_as(ROOT, admin, rule("user:root", "role:analyst"))
 
 
 def test_who_acts_for_somebody_does_not_go_on_to_a_third() -> None:
