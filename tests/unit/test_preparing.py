@@ -61,22 +61,22 @@ async def test_a_run_that_met_a_dying_engine_is_not_repeated(home: House) -> Non
 
 def test_what_was_said_holds_for_the_same_values_only() -> None:
     kept = Descriptions()
-    kept.keep(Key.of(statement(parameters=row(5)), 1), READ)
-    assert kept.find(Key.of(statement(parameters=row(5)), 1)) is READ
+    kept.keep(Key.of(statement(parameters=row(5)), 1, 1), READ)
+    assert kept.find(Key.of(statement(parameters=row(5)), 1, 1)) is READ
     for other in ((), row(6), row("5"), row(5.0), row(None), row(5, 5)):
-        assert kept.find(Key.of(statement(parameters=other), 1)) is None
+        assert kept.find(Key.of(statement(parameters=other), 1, 1)) is None
 
 
 def test_what_was_said_for_large_values_is_not_kept() -> None:
     kept = Descriptions()
-    kept.keep(Key.of(statement(parameters=row("x" * PARAMETER_BYTES_MAX)), 1), READ)
+    kept.keep(Key.of(statement(parameters=row("x" * PARAMETER_BYTES_MAX)), 1, 1), READ)
     assert len(kept) == 0
 
 
 def test_what_was_said_holds_in_the_same_locale_only() -> None:
     kept = Descriptions()
-    kept.keep(Key.of(statement(), 1), READ)
+    kept.keep(Key.of(statement(), 1, 1), READ)
     tokyo = Statement("SELECT ?", ANN, "flight_sql", time_zone="Asia/Tokyo")
     quoting = Statement("SELECT ?", ANN, "flight_sql", double_quoted_identifiers=True)
-    assert kept.find(Key.of(tokyo, 1)) is None
-    assert kept.find(Key.of(quoting, 1)) is None
+    assert kept.find(Key.of(tokyo, 1, 1)) is None
+    assert kept.find(Key.of(quoting, 1, 1)) is None
