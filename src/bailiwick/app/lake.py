@@ -19,6 +19,7 @@ from bailiwick.ids import QueryId
 from bailiwick.names import Namespace
 from bailiwick.policy.access import Access
 from bailiwick.queries.affected import AffectedRows
+from bailiwick.queries.auditing import commit_of
 from bailiwick.queries.policy_decisions import PolicyDecision
 from bailiwick.telemetry.metrics import Metrics
 
@@ -66,6 +67,9 @@ class FacadeObserver:
 
     def decided(self, decided: CallDecided) -> None:
         holder = self._holders.of_lease(decided.lease)
+        commit = commit_of(decided, None if holder is None else holder.query_id, wall())
+        if commit is not None:
+            self._governance.audit.note(commit)
         if holder is None or holder.query_id is None:
             return
         for each in decided.decided:

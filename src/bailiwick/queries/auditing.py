@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from bailiwick.audit.entry import AuditEntry, Kind, Outcome
+from bailiwick.catalog.facade import CallDecided
+from bailiwick.catalog.routes import Route
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import redacted
@@ -18,6 +20,9 @@ from bailiwick.queries.query import Query, State
 
 _KINDS: Final = {"administration": Kind.ADMINISTRATION, "policy": Kind.POLICY}
 _REFUSALS: Final = frozenset({Code.ACCESS_DENIED, Code.NOT_SUPPORTED})
+_REFUSED_STATUSES: Final = frozenset({401, 403, 404})
+_FIRST_FAILURE: Final = 300
+COMMIT_TABLES_SHOWN_MAX: Final = 3
 _OVERLOADED: Final = frozenset({Code.RESOURCE_EXHAUSTED, Code.CIRCUIT_BREAKER_OPEN})
 
 
@@ -91,6 +96,31 @@ def turned_away(principal: Principal, door: str, sql: str, at: float, error: Bai
         door=door,
         query_id=error.query_id,
         code=error.code.value,
+    )
+
+
+def commit_of(call: CallDecided, query_id: str | None, at: float) -> AuditEntry | None:
+    """The entry of a call that changes the catalog, done or refused. None for one that only reads."""
+    route = Route(call.route)
+    if route.reads:
+        return None
+    written = tuple(dict.fromkeys(each.what for each in call.decided))
+    act = f"{route.name.lower().replace('_', ' ')} {', '.join(written[:COMMIT_TABLES_SHOWN_MAX])}"
+    outcome = Outcome.REFUSED if call.status in _REFUSED_STATUSES else Outcome.FAILED
+    return AuditEntry(
+        at,
+        Kind.COMMIT,
+        call.principal.name,
+        act if call.idempotency_key is None else f"{act}, key {call.idempotency_key}",
+        Outcome.FINISHED if call.status < _FIRST_FAILURE else outcome,
+        actor=call.principal.actor,
+        tenant=call.principal.tenant,
+        door="catalog",
+        query_id=query_id,
+        tables_written=written,
+        rules=tuple(dict.fromkeys(f"{rule} on {each.what}" for each in call.decided for rule in each.rules)),
+        policy_version=call.policy_version,
+        code=None if call.status < _FIRST_FAILURE else f"HTTP {call.status}",
     )
 
 

@@ -6,10 +6,14 @@ import pytest
 
 from bailiwick.audit.chain import kept
 from bailiwick.audit.entry import AuditEntry, Kind, Outcome
+from bailiwick.catalog.call import Decided
+from bailiwick.catalog.facade import CallDecided
+from bailiwick.catalog.routes import Route
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import QueryId
-from bailiwick.queries.auditing import Reach, begun, entry_of
+from bailiwick.ids import LeaseId, QueryId
+from bailiwick.policy.model import Privilege
+from bailiwick.queries.auditing import Reach, begun, commit_of, entry_of
 from bailiwick.queries.policy_decisions import PolicyDecision
 from bailiwick.queries.query import Failure, Query, State
 
@@ -129,3 +133,49 @@ def test_no_password_is_kept_and_the_text_of_a_rule_is() -> None:
     assert secret not in kept(entry_of(QUERY, ANN, f"CREATE OR REPLACE USER bob PASSWORD '{secret}'"))
     rule = "CREATE ROW FILTER f ON TABLE lake.a.t FOR ROLE r USING (region = 'EU')"
     assert entry_of(QUERY, ANN, rule, category="policy").what == rule
+
+
+def call(route: Route, status: int, **told: object) -> CallDecided:
+    decided = (Decided("lake.a.t", (Privilege.INSERT,), status == 200, rules=("row_filter eu_only",)),)
+    return CallDecided(LeaseId("L1"), ANN, route.value, status, decided, 5, **told)  # type: ignore[arg-type]
+
+
+def test_what_changes_the_catalog_is_told_done_or_refused() -> None:
+    done = commit_of(call(Route.COMMIT_TABLE, 200, idempotency_key="k1"), "q1", 4.0)
+    assert done == AuditEntry(
+        4.0,
+        Kind.COMMIT,
+        "ann",
+        "commit table lake.a.t, key k1",
+        Outcome.FINISHED,
+        actor="svc",
+        tenant="acme",
+        door="catalog",
+        query_id="q1",
+        tables_written=("lake.a.t",),
+        rules=("row_filter eu_only on lake.a.t",),
+        policy_version=5,
+    )
+    refused = commit_of(call(Route.DROP_TABLE, 403), None, 4.0)
+    assert refused is not None
+    assert (refused.outcome, refused.code, refused.what) == (
+        Outcome.REFUSED,
+        "HTTP 403",
+        "drop table lake.a.t",
+    )
+    conflict = commit_of(call(Route.COMMIT_TABLE, 409), None, 4.0)
+    assert conflict is not None
+    assert conflict.outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("route", [route for route in Route if route.reads])
+def test_looking_at_the_catalog_is_no_commit(route: Route) -> None:
+    assert commit_of(call(route, 200), "q1", 4.0) is None
+
+
+def test_loading_a_table_to_write_to_it_is_no_reading_of_it() -> None:
+    reach = Reach(
+        writes=("lake.a.t",), decisions=(decided("lake.a.t", "select"), decided("lake.a.t", "insert"))
+    )
+    entry = entry_of(QUERY, ANN, SQL, reach=reach)
+    assert (entry.tables_read, entry.tables_written) == ((), ("lake.a.t",))
