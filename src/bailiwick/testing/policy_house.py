@@ -5,13 +5,16 @@ them, filtered and masked by hand, with the same history, and no policies. The s
 `house` and by the owner `otto` in `copy` must give the same rows. `vault` is for nobody but administrators.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from adbc_driver_manager.dbapi import Error as AdbcError
+
 from bailiwick.testing.gateway import RunningGateway
-from bailiwick.testing.policy_tables import COUNTED_VISIBLE, VIEWS, statements, tables
+from bailiwick.testing.policy_tables import COUNTED_VISIBLE, SCHEMAS, VIEWS, groups, tables, views
 
 PASSWORD = "three people in a house"  # noqa: S105 - of people who exist in tests only
 PEOPLE: Mapping[str, str] = {
@@ -23,6 +26,7 @@ PEOPLE: Mapping[str, str] = {
     "wanda": "may read and write `shelf`, where a filter and a mask apply to her",
     "dora": "may do everything to `shelf` but change policy, and is restricted there like wanda",
 }
+_WORKERS = 3
 BUILT_IN = {"audra": "auditor"}
 
 FILTERS = (
@@ -123,9 +127,12 @@ class House:
 def furnish(gateway: RunningGateway) -> House:
     """Make the tables, the people and the policies."""
     house = House(gateway)
+    _run(gateway, [f"CREATE NAMESPACE lake.{schema}" for schema in SCHEMAS])
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for done in [pool.submit(_run, gateway, group) for group in (*groups(), [*_people()])]:
+            done.result()
+    _run(gateway, [*views(), *FILTERS, *MASKS, *GRANTS])
     with gateway.connect() as connection, connection.cursor() as cursor:
-        for statement in (*statements(), *_people(), *FILTERS, *MASKS, *GRANTS):
-            cursor.execute(statement)
         for schema in ("house", "copy"):
             own = "desk" if schema == "house" else "desk_copy"
             house.places[schema] = {
@@ -134,6 +141,15 @@ def furnish(gateway: RunningGateway) -> House:
                 **_history(cursor, schema),
             }
     return house
+
+
+def _run(gateway: RunningGateway, statements: Sequence[str]) -> None:
+    with gateway.connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            try:
+                cursor.execute(statement)
+            except AdbcError as error:
+                raise RuntimeError(f"the house cannot be made: {statement[:300]}: {error}") from error
 
 
 def _people() -> Iterator[str]:

@@ -143,24 +143,35 @@ VIEWS: Mapping[str, str] = {
 }
 
 
-def statements() -> Iterator[str]:
-    """All that makes the schemas, tables and views."""
-    yield from _tables()
-    yield from _extras()
-    yield from _views()
+def groups() -> list[list[str]]:
+    """All that makes tables and views, once the schemas are there: groups that may be run side by side."""
+    parted = [_table(table, schema) for schema in ("house", "copy") for table in tables()]
+    return [*parted, _counted("house", COUNTED_ROWS), _counted("copy", COUNTED_VISIBLE), [*_extras()]]
 
 
-def _tables() -> Iterator[str]:
-    for schema in SCHEMAS:
-        yield f"CREATE NAMESPACE lake.{schema}"
-    for schema, is_copy in (("house", False), ("copy", True)):
-        for table in tables():
-            yield table.create(schema, is_copy=is_copy)
-            for step in table.steps:
-                yield table.change(schema, step, is_copy=is_copy)
-        yield f"ALTER TABLE lake.{schema}.events CREATE BRANCH side"
-        yield f"DELETE FROM lake.{schema}.events.branch_side WHERE id % 10 = 4"  # noqa: S608
-        yield f"ALTER TABLE lake.{schema}.people CREATE TAG hired"
+def views() -> Iterator[str]:
+    for schema in ("house", "copy"):
+        for name, text in VIEWS.items():
+            yield f"CREATE VIEW lake.{schema}.{name} AS {text.format(schema=schema)}"
+
+
+def _table(table: HouseTable, schema: str) -> list[str]:
+    is_copy = schema == "copy"
+    made = [table.create(schema, is_copy=is_copy)]
+    made += [table.change(schema, step, is_copy=is_copy) for step in table.steps]
+    if table.name == "events":
+        made.append(f"ALTER TABLE lake.{schema}.events CREATE BRANCH side")
+        made.append(f"DELETE FROM lake.{schema}.events.branch_side WHERE id % 10 = 4")  # noqa: S608
+    if table.name == "people":
+        made.append(f"ALTER TABLE lake.{schema}.people CREATE TAG hired")
+    return made
+
+
+def _counted(schema: str, count: int) -> list[str]:
+    text = f"concat(IF(id < {COUNTED_VISIBLE}, 'row-', '{VEIL}-row-'), id)"
+    rows_of = f"SELECT id, {text} FROM range(0, {count}, 1, 2)"  # noqa: S608
+    table = f"lake.{schema}.counted"
+    return [f"CREATE TABLE {table} (n BIGINT, text STRING)", f"INSERT INTO {table} {rows_of}"]
 
 
 def _extras() -> Iterator[str]:
@@ -172,16 +183,6 @@ def _extras() -> Iterator[str]:
     words = f"(1, '{VEIL}-vault-word'), (9021998, '{VEIL}-other')"
     yield f"INSERT INTO lake.vault.secrets VALUES {words}"  # noqa: S608
     yield "CREATE VIEW lake.vault.peep AS SELECT word AS veiled_column FROM lake.vault.secrets"
-    for schema, count in (("house", COUNTED_ROWS), ("copy", COUNTED_VISIBLE)):
-        yield f"CREATE TABLE lake.{schema}.counted (n BIGINT, text STRING)"
-        text = f"concat(IF(id < {COUNTED_VISIBLE}, 'row-', '{VEIL}-row-'), id)"
-        yield f"INSERT INTO lake.{schema}.counted SELECT id, {text} FROM range(0, {count}, 1, 2)"  # noqa: S608
     yield "CREATE TABLE lake.house.shelf (id INT, ssn STRING, region STRING) PARTITIONED BY (region)"
     shelf = f"(1, '{VEIL}-a', 'EU'), (2, '{VEIL}-b', 'EU'), (3, '{VEIL}-c', 'US')"
     yield f"INSERT INTO lake.house.shelf VALUES {shelf}"  # noqa: S608
-
-
-def _views() -> Iterator[str]:
-    for schema in ("house", "copy"):
-        for name, text in VIEWS.items():
-            yield f"CREATE VIEW lake.{schema}.{name} AS {text.format(schema=schema)}"
