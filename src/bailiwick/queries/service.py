@@ -25,6 +25,7 @@ from bailiwick.identity.abilities import EVERYONES, Whose, may_cancel
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import redacted
 from bailiwick.ids import LeaseId, QueryId, new_query_id
+from bailiwick.policy.statements import redacted as without_rules
 from bailiwick.queries import failures, local_life, spark_life
 from bailiwick.queries.accounts import NO_ACCOUNTS, Accounts
 from bailiwick.queries.cancel_answers import CancelAnswers
@@ -281,7 +282,7 @@ class QueryService:
             principal.name,
             principal.tenant,
             statement.door,
-            shown_sql(redacted(statement.sql)),
+            shown_sql(without_rules(redacted(statement.sql))),
             created_at=self._wall(),
             actor=principal.actor,
         )
