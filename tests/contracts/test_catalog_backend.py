@@ -16,6 +16,9 @@ from bailiwick.catalog.backend import (
     DropNamespace,
     Entry,
     Kind,
+    Outcome,
+    Place,
+    Remember,
     Rename,
     SetNamespaceProperties,
     Swap,
@@ -151,3 +154,34 @@ def test_catalogs_in_one_database_do_not_see_each_other(tmp_path: Path) -> None:
     assert T in lake.load().objects
     database.synchronous_reads.dispose()
     database.synchronous.dispose()
+
+
+def outcome(key: str, done_at: float = 100.0) -> Outcome:
+    return Outcome(key, "ann", "default", "POST x", "digest", (Place(T, ONE), Place(U, VIEW)), done_at)
+
+
+def test_an_outcome_is_kept_with_the_changes_it_is_of(backend: CatalogBackend) -> None:
+    assert backend.outcome("k") is None
+    backend.apply([DB, Create(T, ONE), Remember(outcome("k"), 0)])
+    assert backend.outcome("k") == outcome("k")
+    assert backend.load().objects == {T: ONE}
+
+
+def test_a_key_is_kept_once_and_what_came_with_it_is_not_made(backend: CatalogBackend) -> None:
+    backend.apply([DB, Remember(outcome("k"), 0)])
+    refuses(backend, Create(T, ONE), Remember(outcome("k", 200), 0))
+    assert backend.outcome("k") == outcome("k")
+
+
+def test_an_outcome_of_what_was_not_done_is_not_kept(backend: CatalogBackend) -> None:
+    refuses(backend, Remember(outcome("k"), 0), Drop(T, ONE))
+    assert backend.outcome("k") is None
+
+
+def test_old_outcomes_are_forgotten_and_it_is_known_since_when_none_was(backend: CatalogBackend) -> None:
+    for key, done_at in (("a", 100.0), ("b", 200.0), ("c", 300.0)):
+        backend.apply([Remember(outcome(key, done_at), 0)])
+    assert backend.known_since() == 0
+    backend.apply([Remember(outcome("d", 400.0), forget_before=250.0)])
+    assert [backend.outcome(key) is not None for key in "abcd"] == [False, False, True, True]
+    assert 200 <= backend.known_since() <= 300

@@ -52,12 +52,12 @@ class Authority:
         """All that the caller holds on a table or view, with its rules. Raises if they do not see it."""
         table = self._facts.table(loaded)
         access = self._access(call)
-        decision = access.table(Privilege.SELECT, table)
+        asked, decision = Privilege.SELECT, access.table(Privilege.SELECT, table)
         # Rules come with a privilege that is held: one who only inserts has to respect the filters, too.
         for privilege in _SELECT_FIRST:
             if not decision.allowed and privilege in decision.privileges:
-                decision = access.table(privilege, table)
-        self._note(call, str(table), (Privilege.SELECT,), decision)
+                asked, decision = privilege, access.table(privilege, table)
+        self._note(call, str(table), (asked,), decision)
         if not decision.is_visible:
             raise missing(loaded.entry.kind, loaded.name)
         return decision
