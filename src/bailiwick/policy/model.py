@@ -120,7 +120,7 @@ class Securable:
 
     @property
     def key(self) -> Key:
-        return (self.scope.value, self.catalog, self.namespace or (), self.name or "")
+        return (self.scope, self.catalog, self.namespace or (), self.name or "")
 
     @property
     def table_name(self) -> TableName:
