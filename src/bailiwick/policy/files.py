@@ -85,7 +85,7 @@ def _grants(wanted: tuple[Grant, ...], found: tuple[Grant, ...], uuid_of: UuidOf
 def _is_stale(grant: Grant, uuid_of: UuidOf | None) -> bool:
     if uuid_of is None or grant.on.scope is not Scope.TABLE or grant.on.uuid is None:
         return False
-    return uuid_of(replace(grant.on, uuid=None)) != grant.on.uuid
+    return uuid_of(replace(grant.on, uuid=None)) not in (None, grant.on.uuid)
 
 
 def _grant_key(grant: Grant) -> _GrantKey:

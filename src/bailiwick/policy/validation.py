@@ -48,8 +48,9 @@ def check(policies: Policies, before: Policies = EMPTY) -> None:
 
     What was wrong `before` is no reason to refuse: it may have come with a rename, and must not stop others.
     """
-    known = set(_problems(before))
-    problems = [problem for problem in dict.fromkeys(_problems(policies)) if problem not in known]
+    found = dict.fromkeys(_problems(policies))
+    known = set(_problems(before)) if found else set()
+    problems = [problem for problem in found if problem not in known]
     if problems:
         shown = problems[:PROBLEMS_SHOWN_MAX]
         more = (
