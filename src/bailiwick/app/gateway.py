@@ -257,7 +257,7 @@ async def _open_flight(
         ingests=ingests,
     )
     stack.push_async_callback(door.close)
-    return FlightSqlService(door, Callers(identity.chain, sessions, seal))
+    return FlightSqlService(door, Callers(identity.authenticator, sessions, seal))
 
 
 async def _open_ports(

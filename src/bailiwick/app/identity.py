@@ -9,7 +9,8 @@ from bailiwick.app.policy import Governance
 from bailiwick.config import Config
 from bailiwick.database.database import Database
 from bailiwick.identity.administration import Administration
-from bailiwick.identity.authenticator import FailureKind
+from bailiwick.identity.audited import AuditedAuthenticator
+from bailiwick.identity.authenticator import Authenticator, FailureKind
 from bailiwick.identity.chain import Chain
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.passwords import Passwords, StoredPasswords
@@ -24,7 +25,7 @@ from bailiwick.telemetry.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    chain: Chain
+    authenticator: Authenticator
     people: People
     administration: Administration
     admin_password: str | None = field(repr=False)
@@ -70,4 +71,4 @@ async def open_identity(
     drawn = await administration.bootstrap(
         lambda password: write_secret(data_dir / "admin-password", Secret(password))
     )
-    return Identity(chain, people, administration, drawn)
+    return Identity(AuditedAuthenticator(chain, governance.audit), people, administration, drawn)
