@@ -4,24 +4,22 @@ What they do is known in `policy/administration.py` and `audit_answers.py`. EXPL
 here, because it needs both: what Spark says that a statement touches, and what policy says about that.
 """
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from bailiwick.engines.description import Description, Kind
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.engines.description import Kind
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.identity.users import unknown_user
-from bailiwick.names import Namespace, TableName
-from bailiwick.policy import spelling, statements
-from bailiwick.policy.access import Access
+from bailiwick.policy import statements
 from bailiwick.policy.administration import PolicyAdministration, result_schema
 from bailiwick.policy.binding import TableFacts
-from bailiwick.policy.commands import ExplainPolicy, Show
-from bailiwick.policy.explain import Scan, explain_table, missing
-from bailiwick.policy.model import Privilege
+from bailiwick.policy.commands import ExplainPolicy
+from bailiwick.policy.explain import explain_table
+from bailiwick.policy.scans import scans
 from bailiwick.queries import audit_answers, audit_statements
 from bailiwick.queries.own import Describe, Own
 from bailiwick.queries.statement import Statement
@@ -31,22 +29,6 @@ FindPerson = Callable[[str], Principal | None]
 
 POLICY_READER: Final = Principal("bailiwick-policy", frozenset({ADMIN}))
 """Whom the catalog sees while rules are checked or explained. Nobody can sign in by this name's rights."""
-
-_ABSENT = frozenset({Code.TABLE_NOT_FOUND, Code.SCHEMA_NOT_FOUND})
-_WRITES = {
-    "DeleteFromTable": (Privilege.DELETE,),
-    "UpdateTable": (Privilege.UPDATE,),
-    "MergeIntoTable": (Privilege.UPDATE,),
-    "OverwriteByExpression": (Privilege.INSERT, Privilege.DELETE),
-    "TruncateTable": (Privilege.DELETE,),
-    "DropTable": (Privilege.DROP,),
-    "DropView": (Privilege.DROP,),
-    "DropIcebergView": (Privilege.DROP,),
-    "RenameTable": (Privilege.DROP,),
-    "InsertIntoStatement": (Privilege.INSERT,),
-    "AppendData": (Privilege.INSERT,),
-}
-_CREATES = ("CreateTable", "ReplaceTable", "CreateView", "CreateIcebergView")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +51,7 @@ class PolicyAnswers:
                 "policy",
             )
         return Own(
-            Kind.SHOWS if isinstance(command, Show) else Kind.CHANGE,
+            Kind.CHANGE if statements.changes(command) else Kind.SHOWS,
             result_schema(command),
             lambda: self.administration.perform(command, principal, statement.catalog, statement.namespace),
             "policy",
@@ -79,15 +61,11 @@ class PolicyAnswers:
         subject = self._subject(command, statement.principal)
         # Who may read all of the policy may know of all tables; everyone else asks with their own eyes.
         reader = POLICY_READER if statement.principal.may_read_policy else statement.principal
-        try:
-            description = await describe(replace(statement, sql=command.sql, principal=reader, parameters=()))
-        except BailiwickError as error:
-            if error.code not in _ABSENT:
-                raise
-            # What Spark does not find for the asker is not there for them, and no more is to be told.
-            return explain_table([missing("this table", Privilege.SELECT)], statement.principal)
+        # What Spark does not find for the asker is not there for them: that is told as of any statement.
+        told = await describe(replace(statement, sql=command.sql, principal=reader, parameters=()))
         access = self.administration.access(subject)
-        return explain_table(list(self._scans(description, access)), statement.principal)
+        found = await asyncio.to_thread(scans, told.command, told.reads, told.writes, access, self.facts)
+        return explain_table(found, statement.principal)
 
     def _subject(self, command: ExplainPolicy, asker: Principal) -> Principal:
         if command.as_user in (None, asker.name):
@@ -96,28 +74,6 @@ class PolicyAnswers:
         if found is None:
             raise unknown_user(command.as_user)
         return found
-
-    def _scans(self, description: Description, access: Access) -> Iterator[Scan]:
-        for name in description.reads:
-            yield self._scan(name, Privilege.SELECT, access)
-        if description.command.startswith(_CREATES):
-            actions: tuple[Privilege, ...] = (Privilege.CREATE,)
-        else:
-            actions = _WRITES.get(description.command, (Privilege.ALTER,))
-        for name in description.writes:
-            for action in actions:
-                yield self._scan(name, action, access)
-
-    def _scan(self, name: str, action: Privilege, access: Access) -> Scan:
-        catalog, *levels = spelling.read(name)[0]
-        if action is Privilege.CREATE:
-            namespace: Namespace = tuple(levels[:-1])
-            shown = spelling.written((catalog, *namespace))
-            return Scan(shown, action, access.namespace(action, catalog, namespace))
-        found = self.facts.find(catalog, TableName(tuple(levels[:-1]), levels[-1]))
-        if found is None:
-            return missing(name, action)
-        return Scan(name, action, access.table(action, found), found)
 
 
 class _Audit(Protocol):
