@@ -121,13 +121,16 @@ def test_a_ticket_of_a_read_still_works_after_a_restart(tmp_path_factory: pytest
         client.close()
 
 
-def test_two_thousand_queries_in_a_row_on_one_connection(gateway: RunningGateway) -> None:
+@pytest.mark.parametrize("count", [300, pytest.param(1800, marks=pytest.mark.full)])
+def test_many_queries_in_a_row_on_one_connection_leave_nothing_behind(
+    gateway: RunningGateway, count: int
+) -> None:
     with gateway.connect() as connection, connection.cursor() as cursor:
         for number in range(200):
             cursor.execute(f"SELECT {number}")
             assert cursor.fetchone() == (number,)
         resident_before = psutil.Process(gateway.pid).memory_info().rss
-        for number in range(1800):
+        for number in range(count):
             cursor.execute(f"SELECT {number % 7} + 1")
             assert cursor.fetchone() == (number % 7 + 1,)
         assert psutil.Process(gateway.pid).memory_info().rss - resident_before < 150 << 20

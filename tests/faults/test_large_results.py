@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(900)]
 
 GIGABYTE = 1 << 30
 COLUMNS = 24
-ROWS_OF_4_GB = 22_000_000
+ROWS_OF_A_GB = 5_500_000
 
 
 @contextmanager
@@ -39,22 +39,30 @@ def watching_memory(*pids: int) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_a_scan_of_4_gb_passes_a_2_gb_engine_whole_and_with_flat_memory(
-    tmp_path_factory: pytest.TempPathFactory,
+@pytest.mark.parametrize(
+    ("gigabytes", "heap_gigabytes"),
+    [
+        pytest.param(2, 1, id="2 GB through 1"),
+        pytest.param(4, 2, id="4 GB through 2", marks=pytest.mark.full),
+    ],
+)
+def test_a_scan_of_twice_the_heap_passes_whole_and_with_flat_memory(
+    tmp_path_factory: pytest.TempPathFactory, gigabytes: int, heap_gigabytes: int
 ) -> None:
     settings = {
-        "BAILIWICK__ENGINE__MEMORY": "2g",
+        "BAILIWICK__ENGINE__MEMORY": f"{heap_gigabytes}g",
         "BAILIWICK__LIMITS__RESULT_BYTES_MAX": "0",
         "BAILIWICK__LIMITS__TIMEOUT_S": "1200",
     }
     with running_gateway(tmp_path_factory.mktemp("large") / "data", settings=settings) as gateway:
+        row_count = gigabytes * ROWS_OF_A_GB
         columns = ", ".join(f"xxhash64(id, {n}) AS c{n}" for n in range(COLUMNS))
         rows(gateway, "CREATE NAMESPACE big")
         rows(
             gateway,
             "CREATE TABLE big.t USING iceberg "
             "TBLPROPERTIES ('write.parquet.compression-codec' = 'uncompressed') "
-            f"AS SELECT id, {columns} FROM range(0, {ROWS_OF_4_GB}, 1, 16)",
+            f"AS SELECT id, {columns} FROM range(0, {row_count}, 1, {4 * gigabytes})",
         )
         expected = value(gateway, "SELECT bit_xor(c0) FROM big.t")
         with watching_memory(gateway.pid, gateway.engine_pid) as peaks:
@@ -65,12 +73,12 @@ def test_a_scan_of_4_gb_passes_a_2_gb_engine_whole_and_with_flat_memory(
                     seen_rows += batch.num_rows
                     seen_bytes += batch.nbytes
                     seen_xor ^= int(numpy.bitwise_xor.reduce(batch.column("c0").to_numpy()))
-        assert seen_rows == ROWS_OF_4_GB
-        assert seen_bytes > 4 * GIGABYTE
+        assert seen_rows == row_count
+        assert seen_bytes > gigabytes * GIGABYTE
         assert seen_xor == expected
         gateway_peak, engine_peak = peaks
         assert gateway_peak < 1 * GIGABYTE
-        assert engine_peak < 3.5 * GIGABYTE
+        assert engine_peak < (heap_gigabytes + 1.5) * GIGABYTE
 
 
 def test_a_result_beyond_the_limit_is_a_typed_error_and_the_engine_lives(
