@@ -41,6 +41,7 @@ from bailiwick.policy.administration import PolicyAdministration
 from bailiwick.queries.accounts import Accounts
 from bailiwick.queries.audit_answers import AuditAnswers
 from bailiwick.queries.client_sessions import ClientSessions, SessionLimits, sessions_table
+from bailiwick.queries.commit_answers import CommitAnswers
 from bailiwick.queries.expression_checks import EngineChecks
 from bailiwick.queries.ingest import IngestService
 from bailiwick.queries.own import UserAnswers
@@ -202,6 +203,7 @@ async def _open_queries(
                 UserAnswers(identity.administration),
                 PolicyAnswers(policy, facts, identity.people.find),
                 AuditStatements(audit),
+                CommitAnswers(spark.lake.catalog.idempotency),
             ],
             nodes=lambda: [_node(config, spark.engine, spark.pool)],
             store=SqlQueryStore(database),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import bailiwick
-from bailiwick.cli import audit, policy, tokens, users
+from bailiwick.cli import audit, commits, policy, tokens, users
 from bailiwick.cli.demo import demo
 from bailiwick.cli.doctor import doctor
 from bailiwick.cli.query import query
@@ -31,6 +31,7 @@ app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
 app.add_typer(policy.app, name="policy")
 app.add_typer(audit.app, name="audit")
+app.add_typer(commits.app, name="commit")
 app.command("doctor")(doctor)
 app.command("check-config")(check_config)
 
