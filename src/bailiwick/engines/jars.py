@@ -133,21 +133,36 @@ def _retrieve(artifact: Artifact, path: Path, java: Java) -> None:
 
 
 def _ensure_guard(ecj: Artifact, iceberg: Path, cache: Path, java: Java, report: Report) -> Path:
-    sources = guard_sources()
+    sources, resources = guard_sources(), guard_resources()
     # What it is compiled from and against: a change of either is another jar; a running engine keeps its own.
-    inputs = [*(source.read_bytes() for source in sources), iceberg.name.encode(), ecj.sha256.encode()]
+    files = (*sources, *(resources / name for name in _files_in(resources)))
+    inputs = [*(file.read_bytes() for file in files), iceberg.name.encode(), ecj.sha256.encode()]
     digest = hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in inputs)).hexdigest()
     guard = cache / "jars" / f"bailiwick-guard-{digest[:16]}.jar"
     if not guard.exists():
         compiler = fetch(ecj, cache / "jars", java, report)
         report(f"compiling {guard.name}")
-        compile_jar(java, compiler, sources, f"{pyspark_jars()}/*{os.pathsep}{iceberg}", guard)
+        class_path = f"{pyspark_jars()}/*{os.pathsep}{iceberg}"
+        compile_jar(java, compiler, sources, class_path, guard, resources=resources)
     return guard
 
 
+def guard_resources() -> Path:
+    """What stands in the jar as it is: the lists that are read when the guard starts."""
+    return _guard_directory() / "resources"
+
+
+def _guard_directory() -> Path:
+    return Path(__file__).parents[3] / "guard"
+
+
+def _files_in(directory: Path) -> list[Path]:
+    """Relative to it, in a fixed order."""
+    return sorted(file.relative_to(directory) for file in directory.rglob("*") if file.is_file())
+
+
 def guard_sources() -> list[Path]:
-    root = Path(__file__).parents[3] / "guard" / "src"
-    sources = sorted(root.rglob("*.java"))
+    sources = sorted((_guard_directory() / "src").rglob("*.java"))
     if not sources:
         raise BailiwickError(
             Code.INTERNAL_ERROR, "the Java sources are not beside this installation (guard/src)"
@@ -155,8 +170,16 @@ def guard_sources() -> list[Path]:
     return sources
 
 
-def compile_jar(java: Java, compiler: Path, sources: list[Path], class_path: str, target: Path) -> None:
-    """Compile `sources` into the jar `target`, which appears whole or not at all."""
+def compile_jar(
+    java: Java,
+    compiler: Path,
+    sources: list[Path],
+    class_path: str,
+    target: Path,
+    *,
+    resources: Path | None = None,
+) -> None:
+    """Compile `sources` into the jar `target`, which appears whole or not at all, with all in `resources`."""
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         classes = Path(scratch) / "classes"
         # Not `--release 17`: that needs files which only a JDK has.
@@ -178,7 +201,7 @@ def compile_jar(java: Java, compiler: Path, sources: list[Path], class_path: str
             "compiling the engine's Java failed",
         )
         packed = Path(scratch) / target.name
-        _pack(classes, packed)
+        _pack([classes] if resources is None else [classes, resources], packed)
         packed.replace(target)
 
 
@@ -189,11 +212,12 @@ def _expanded(class_path: str) -> str:
     return os.pathsep.join(str(file) for group in files for file in group)
 
 
-def _pack(classes: Path, target: Path) -> None:
+def _pack(directories: list[Path], target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")
-        for file in sorted(classes.rglob("*.class")):
-            jar.write(file, file.relative_to(classes).as_posix())
+        for directory in directories:
+            for name in _files_in(directory):
+                jar.write(directory / name, name.as_posix())
 
 
 def _run(java: Java, arguments: list[str], timeout_s: float, failure: str) -> None:

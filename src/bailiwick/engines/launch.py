@@ -27,6 +27,10 @@ _CODE_CACHE_ENTRIES = 1000
 _SHUFFLE_PARTITIONS_MIN = 32
 _UNITS = {"m": 1 << 20, "g": 1 << 30}
 _BESIDE = Path(__file__).parent
+_EXTENSIONS = (
+    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "io.bailiwick.Guard",
+)
 _OPENED_PACKAGES = (
     "java.lang",
     "java.lang.invoke",
@@ -161,7 +165,9 @@ def _network(config: EngineConfig, jars: Jars) -> dict[str, str]:
 
 def _catalog(places: Places, uri: str) -> dict[str, str]:
     return {
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        # The guard comes last: what Iceberg's extension makes of a statement is seen by it too.
+        "spark.sql.extensions": ",".join(_EXTENSIONS),
+        "spark.bailiwick.catalogs": CATALOG,
         "spark.sql.defaultCatalog": CATALOG,
         f"spark.sql.catalog.{CATALOG}": "io.bailiwick.SharedRestCatalog",
         f"spark.sql.catalog.{CATALOG}.cache-enabled": "false",

@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 CAUSE_LENGTH_MAX: Final = 64_000
 _RETRY_AFTER_S: Final = 5.0
+_GUARD_EXCEPTION: Final = "io.bailiwick.Denied"
 _CAUSES_MAX: Final = 10
 
 
@@ -98,6 +99,9 @@ _PLACE_PARAMETERS: Final = frozenset(
 
 def classify(failure: SparkFailure) -> BailiwickError:
     """The one error of ours that `failure` is. Never raises."""
+    refusal = _refusal(failure)
+    if refusal is not None:
+        return refusal
     verdict = _verdict(failure)
     deciding, reason = verdict.failure, verdict.details.get("reason")
     details = dict(verdict.details)
@@ -115,6 +119,22 @@ def classify(failure: SparkFailure) -> BailiwickError:
         cause_text=bounded(_whole(failure), CAUSE_LENGTH_MAX),
     )
     return error.outcome_unknown() if details.get("outcome") == "unknown" else error
+
+
+def _refusal(failure: SparkFailure) -> BailiwickError | None:
+    """What the guard in the engine said, if it was the guard; anyone may write its words into an error."""
+    for member in _chain(failure):
+        quoted = spark_messages.embedded_exception(member.message)
+        for name, text in ((next(iter(member.classes), ""), member.message), *((quoted,) if quoted else ())):
+            told = spark_messages.guard_refusal(text) if name == _GUARD_EXCEPTION else None
+            if told is not None:
+                return BailiwickError(
+                    Code.ACCESS_DENIED,
+                    told.message,
+                    details={"reason": told.reason},
+                    cause_text=bounded(_whole(failure), CAUSE_LENGTH_MAX),
+                )
+    return None
 
 
 def _verdict(failure: SparkFailure) -> _Verdict:

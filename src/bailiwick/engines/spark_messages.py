@@ -5,7 +5,9 @@ first two travel beside the message, so they are cut; plans and traces say nothi
 statement and much to someone who should not know.
 """
 
+import json
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from bailiwick.errors import Position
@@ -47,6 +49,29 @@ _MISPLACED_PARAMETER_SENTENCE: Final = (
     "A parameter cannot stand there: it takes the place of a value in an expression, not of a name, a "
     "property or a part of a literal."
 )
+
+
+_GUARD_PREFIX: Final = "BAILIWICK_DENIED "
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRefusal:
+    """What the guard says when it refuses. The message is its own and fit to be shown."""
+
+    reason: str
+    message: str
+
+
+def guard_refusal(text: str) -> GuardRefusal | None:
+    """Read what follows the guard's mark; None where there is none, or what follows is not the guard's."""
+    _, mark, rest = text.partition(_GUARD_PREFIX)
+    if not mark:
+        return None
+    try:
+        told, _ = json.JSONDecoder().raw_decode(rest)
+        return GuardRefusal(str(told["reason"]), bounded(str(told["message"]), MESSAGE_LENGTH_MAX))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def readable(message: str, *, keep_context: bool = False) -> str:

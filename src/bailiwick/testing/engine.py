@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 
-from bailiwick.catalog.facade import CommitSeen
+from bailiwick.catalog.facade import CallDecided, CommitSeen
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
@@ -29,32 +29,37 @@ from bailiwick.policy.model import EMPTY
 CREDENTIAL = "the-credential-of-the-test-engine"
 
 
+ADMINISTRATOR = Access(Principal("test", frozenset({ADMIN})), EMPTY)
+
+
 class OpenLeases:
     """Leases by hand, with a memory of who asked. Also the facade's observer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._current: dict[str, LeaseId] = {}
+        self._current: dict[str, tuple[LeaseId, Access]] = {}
         self.asked: list[tuple[str, LeaseId]] = []
         self.commits: list[CommitSeen] = []
 
-    def give(self, session: EngineSession) -> LeaseId:
+    def give(self, session: EngineSession, access: Access = ADMINISTRATOR) -> LeaseId:
         """A new lease for `session`; the one before is worth nothing from now on."""
         lease = new_lease_id()
         with self._lock:
-            self._current[session.handle] = lease
+            self._current[session.handle] = (lease, access)
         return lease
 
     def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:
         with self._lock:
             self.asked.append((session_handle, lease_id))
-            known = self._current.get(session_handle) == lease_id
-        return Access(Principal("test", frozenset({ADMIN})), EMPTY) if known else None
+            current, access = self._current.get(session_handle, (None, None))
+        return access if current == lease_id else None
 
     def answered(self, *, route: str, status: int, seconds: float) -> None: ...
 
     def commit_seen(self, seen: CommitSeen) -> None:
         self.commits.append(seen)
+
+    def decided(self, decided: CallDecided) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,14 @@ async def running_engine(
 ) -> AsyncIterator[RunningEngine]:
     leases = OpenLeases()
     catalog = CatalogService(MemoryBackend(), directory / "warehouse")
-    facade = FacadeServer(catalog, leases, CREDENTIAL, observer=leases)
+    engine: EmbeddedEngine | None = None
+    facade = FacadeServer(
+        catalog,
+        leases,
+        CREDENTIAL,
+        observer=leases,
+        stamp_key=lambda: None if engine is None else engine.stamp_key,
+    )
     port = await asyncio.to_thread(facade.start)
     try:
         engine = EmbeddedEngine(

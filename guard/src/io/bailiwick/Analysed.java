@@ -30,7 +30,6 @@ import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Tuple3;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /** What Spark's analysis of a plan tells. Commands in it are not carried out. */
@@ -43,8 +42,10 @@ final class Analysed {
   boolean reflects;
   private final LogicalPlan plan;
   private final SQLConf conf;
+  private final PolicySession policies;
 
   Analysed(SparkSession session, LogicalPlan bound) {
+    policies = PolicySession.beside(session);
     QueryExecution execution = session.sessionState().executePlan(bound, CommandExecutionMode$.MODULE$.SKIP());
     execution.assertAnalyzed();
     plan = execution.analyzed();
@@ -87,8 +88,13 @@ final class Analysed {
   }
 
   private void visit(LogicalPlan node) {
+    if (node instanceof Filter && Mark.isAnyOn(node)) {
+      return; // The policy's own, which the person who asks did not write.
+    }
     if (node instanceof DataSourceV2Relation table && table.catalog().isDefined() && table.identifier().isDefined()) {
-      reads.add(name(table.catalog().get(), table.identifier().get()));
+      if (!policies.loaded(table)) {
+        reads.add(name(table.catalog().get(), table.identifier().get()));
+      }
     } else if (node instanceof View view) {
       reads.add(CollectionConverters.asJava(view.desc().identifier().nameParts()));
     } else if (node instanceof LogicalRelation table && table.catalogTable().isDefined()) {
@@ -148,27 +154,5 @@ final class Analysed {
     return count instanceof Literal literal && literal.value() instanceof Long number
         && number == number.intValue() && parsed.values.containsValue(count)
         ? Literal.create(number.intValue(), DataTypes.IntegerType) : count;
-  }
-
-  /** Replaces the nodes of one class, keeps the others. */
-  private static final class Replacement<T, N extends T> extends AbstractPartialFunction<T, T> {
-    private final Class<N> kind;
-    private final java.util.function.Function<N, T> replace;
-
-    Replacement(Class<N> kind, java.util.function.Function<N, T> replace) {
-      this.kind = kind;
-      this.replace = replace;
-    }
-
-    @Override
-    public boolean isDefinedAt(T node) {
-      return kind.isInstance(node);
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends T, B> B applyOrElse(A node, scala.Function1<A, B> otherwise) {
-      return kind.isInstance(node) ? (B) replace.apply(kind.cast(node)) : otherwise.apply(node);
-    }
   }
 }

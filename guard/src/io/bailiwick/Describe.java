@@ -185,7 +185,7 @@ public final class Describe implements RelationPlugin {
 
   /** Spark's exceptions are checked ones to Java, and must arrive as they are. */
   @SuppressWarnings("unchecked")
-  private static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
+  static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
     throw (E) error;
   }
 }

@@ -74,6 +74,11 @@ final class Kinds {
 
   private Kinds() {}
 
+  /** Whether statements may be a command of this class: everything but queries and names. */
+  static boolean isCommand(Class<?> node) {
+    return TARGET_FIRST.contains(node) || CHANGES.contains(node) || NAME_FIRST.contains(node) || TELLING.contains(node);
+  }
+
   /** The kind of a statement with these nodes, the root first. */
   static String of(List<Class<?>> nodes) {
     Set<Class<?>> rest = new HashSet<>(nodes);

@@ -13,29 +13,16 @@ import org.apache.iceberg.rest.ImmutableHTTPRequest;
 import org.apache.iceberg.rest.RESTClient;
 import org.apache.iceberg.rest.auth.AuthManager;
 import org.apache.iceberg.rest.auth.AuthSession;
-import org.apache.spark.SparkContext;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Signs each call to the facade with the engine's credential, the session's handle and the operation's lease. */
 public final class LeaseAuth implements AuthManager {
   static final String SESSION = "X-Bailiwick-Session";
   static final String LEASE = "X-Bailiwick-Lease";
-  private static final String TAG = "_Tag_";
+  /** The stamp of the table whose rule reads what is asked for. */
+  static final String POLICY = "X-Bailiwick-Policy";
 
   /** Iceberg makes one by this constructor. */
   public LeaseAuth(String name) {}
-
-  /** The lease of the operation that this thread works for, as the gateway tagged it; empty outside an operation. */
-  static String lease(SparkContext spark) {
-    for (String tag : CollectionConverters.asJava(spark.getJobTags())) {
-      // Spark writes `SparkConnect_OperationTag_User_…_Session_…_Tag_<ours>`.
-      int start = tag.lastIndexOf(TAG) + TAG.length();
-      if (start > TAG.length() && tag.startsWith("L", start)) {
-        return tag.substring(start);
-      }
-    }
-    return "";
-  }
 
   @Override
   public AuthSession catalogSession(RESTClient client, Map<String, String> properties) {

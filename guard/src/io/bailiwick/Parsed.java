@@ -29,6 +29,8 @@ final class Parsed {
 
   final List<Class<?>> nodes = new ArrayList<>();
   final Set<List<String>> reads = new LinkedHashSet<>();
+  /** The names of `reads` as they stand in the text. */
+  final Set<List<String>> written = new LinkedHashSet<>();
   final Set<List<String>> writes = new LinkedHashSet<>();
   final Set<String> catalogs = new TreeSet<>();
   final Set<String> functions = new TreeSet<>();
@@ -111,6 +113,7 @@ final class Parsed {
       List<String> name = java(relation.multipartIdentifier());
       if (target || name.size() > 1 || !ctes.contains(name.get(0).toLowerCase(Locale.ROOT))) {
         add(name, target ? writes : reads);
+        written.add(name);
       }
     } else if (part instanceof PlanWithUnresolvedIdentifier dynamic) {
       dynamicNames = true;

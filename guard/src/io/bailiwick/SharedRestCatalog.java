@@ -28,24 +28,43 @@ import scala.Tuple2;
 public final class SharedRestCatalog extends SparkCatalog {
   private static final String SETTINGS = "spark.bailiwick.catalog.";
   private static RESTSessionCatalog shared;
+  private String handle = "";
+
+  /** The secret by which the facade knows this session. */
+  String handle() {
+    return handle;
+  }
 
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
     SparkContext spark = SparkSession.active().sparkContext();
     RESTSessionCatalog rest = shared(spark);
     String id = UUID.randomUUID().toString();
-    String handle = options.getOrDefault("token", "");
+    handle = options.getOrDefault("token", "");
     ClassLoader loader = SharedRestCatalog.class.getClassLoader();
     Class<?>[] faces = {Catalog.class, SupportsNamespaces.class, ViewCatalog.class};
     return (Catalog) Proxy.newProxyInstance(loader, faces, (proxy, method, arguments) -> {
       // Made anew for each call: what is loaded now belongs to the lease that loads it, and sends that lease for ever.
       // The lease is part of the id because Iceberg keeps one catalog per id for ten minutes, its headers with it.
-      String lease = LeaseAuth.lease(spark);
-      Map<String, String> signs = Map.of(LeaseAuth.SESSION, handle, LeaseAuth.LEASE, lease);
-      SessionContext context = new SessionContext(id + lease, null, signs, Map.of());
+      SessionContext context = context(id, Operation.current(spark).lease());
       Class<?> face = method.getDeclaringClass();
       return call(method, face == ViewCatalog.class ? rest.asViewCatalog(context) : rest.asCatalog(context), arguments);
     });
+  }
+
+  /** A rule's tables are loaded in a session of the engine's own, for the session whose query meets the rule. */
+  private SessionContext context(String id, String lease) {
+    PolicyRight right = PolicyRight.current();
+    if (right == null) {
+      return new SessionContext(
+          id + lease, null, Map.of(LeaseAuth.SESSION, handle, LeaseAuth.LEASE, lease), Map.of());
+    }
+    Map<String, String> signs = new HashMap<>(Map.of(LeaseAuth.SESSION, right.handle(), LeaseAuth.LEASE, lease));
+    if (!right.isCheck()) {
+      signs.put(LeaseAuth.POLICY, right.sealed());
+    }
+    String asked = right.handle() + right.sealed().substring(right.sealed().lastIndexOf('.') + 1);
+    return new SessionContext(id + lease + asked, null, signs, Map.of());
   }
 
   private static Object call(Method method, Object target, Object[] arguments) throws Throwable {
@@ -65,6 +84,7 @@ public final class SharedRestCatalog extends SparkCatalog {
       settings.put("rest.auth.type", LeaseAuth.class.getName());
       settings.put("rest-metrics-reporting-enabled", "false");
       settings.put("rest-table-cache.max-entries", "0");
+      settings.put("io-impl", ConfinedFileIO.class.getName());
       RESTSessionCatalog catalog = new RESTSessionCatalog(
           properties -> HTTPClient.builder(properties).uri(properties.get("uri")).build(), null);
       catalog.setConf(spark.hadoopConfiguration());

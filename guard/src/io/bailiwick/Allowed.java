@@ -1,0 +1,105 @@
+package io.bailiwick;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.analysis.*;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.TransformExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.plans.logical.views.ResolvedV2View;
+import org.apache.spark.sql.execution.command.*;
+
+/**
+ * What an analysed plan may be made of, by class. What is not here is refused, so what a new Spark adds stays refused
+ * until someone has looked at it.
+ */
+final class Allowed {
+  /** Queries and the commands' ways to name things. Relations are asked for their stamps instead. */
+  private static final Set<Class<?>> NODES = Set.of(
+      Project.class, Filter.class, Aggregate.class, Join.class, LateralJoin.class, AsOfJoin.class, Sort.class,
+      GlobalLimit.class, LocalLimit.class, LimitAll.class, Offset.class, Tail.class, Distinct.class, Deduplicate.class,
+      Union.class, UnionLoop.class, UnionLoopRef.class, Intersect.class, Except.class, SubqueryAlias.class, View.class,
+      CTERelationDef.class, CTERelationRef.class, WithCTE.class, OneRowRelation.class, LocalRelation.class,
+      Range.class, EmptyRelation.class, ResolvedInlineTable.class, Generate.class, Window.class, Expand.class,
+      Unpivot.class, Pivot.class, Sample.class, Repartition.class, RepartitionByExpression.class,
+      RebalancePartitions.class, ResolvedHint.class, MergeRows.class, ReturnAnswer.class, Subquery.class,
+      ResolvedIdentifier.class, ResolvedNamespace.class, CurrentNamespace$.class, ResolvedV2View.class,
+      ResolvedNonPersistentFunc.class, ResolvedPersistentFunc.class, Barrier.class);
+
+  /** Commands beyond those that {@link Kinds} knows by their parse. */
+  private static final Set<Class<?>> COMMANDS = Set.of(
+      AppendData.class, OverwriteByExpression.class, OverwritePartitionsDynamic.class, ReplaceData.class,
+      WriteDelta.class, ShowFunctionsCommand.class, DescribeFunctionCommand.class, NoopCommand.class,
+      SetCatalogCommand.class, SetNamespaceCommand.class, SetCatalogAndNamespace.class);
+
+  /** These load tables that nobody has asked the catalog for, and tell all about them. */
+  private static final Set<Class<?>> LEFT_OUT = Set.of(
+      ShowTablesExtended.class, ShowTablePartition.class, AnalyzeTable.class, AnalyzeColumn.class, Call.class);
+
+  /** Commands that tell no more of a table than its schema, or that the catalog decides about. */
+  private static final Set<Class<?>> TELL_ALL = Set.of(
+      ShowCreateTable.class, ShowTableProperties.class, ShowPartitions.class, DescribeRelationJsonCommand.class);
+
+  private static final Set<String> EXPRESSIONS = listed("expressions.txt");
+  /** Where the methods lie that Spark's and Iceberg's own functions are made of. */
+  private static final Set<String> PACKAGES =
+      Set.of("org.apache.spark.sql.catalyst.", "org.apache.spark.unsafe.", "org.apache.iceberg.spark.functions.");
+
+  private Allowed() {}
+
+  static void check(LogicalPlan node) {
+    boolean allowed = NODES.contains(node.getClass()) || COMMANDS.contains(node.getClass())
+        || Kinds.isCommand(node.getClass()) && !LEFT_OUT.contains(node.getClass());
+    if (!allowed) {
+      throw new Denied(Denied.NOT_ALLOWED, shortName(node.getClass()) + " is not allowed in statements.");
+    }
+  }
+
+  static void check(Expression expression) {
+    String name = expression.getClass().getName();
+    boolean allowed = EXPRESSIONS.contains(name)
+        || expression instanceof StaticInvoke invoke && isOurs(invoke.staticObject())
+        || expression instanceof Invoke invoke && invoke.targetObject() instanceof Literal target
+            && target.value() != null && isOurs(target.value().getClass())
+        || expression instanceof ApplyFunctionExpression apply && isOurs(apply.function().getClass())
+        || expression instanceof TransformExpression transform && isOurs(transform.function().getClass());
+    if (!allowed) {
+      throw new Denied(Denied.NOT_ALLOWED, "The function " + expression.prettyName() + " is not allowed in statements.");
+    }
+  }
+
+  /** Whether the command may be about a table of which a person sees only a part. */
+  static boolean onRestricted(LogicalPlan command) {
+    boolean isExtended = command instanceof DescribeRelation describe && describe.isExtended()
+        || command instanceof DescribeColumn column && column.isExtended();
+    return !isExtended && !TELL_ALL.contains(command.getClass());
+  }
+
+  private static boolean isOurs(Class<?> kind) {
+    return PACKAGES.stream().anyMatch(kind.getName()::startsWith);
+  }
+
+  private static String shortName(Class<?> kind) {
+    return kind.getSimpleName().replace("$", "");
+  }
+
+  private static Set<String> listed(String resource) {
+    try (BufferedReader lines = new BufferedReader(new InputStreamReader(
+        Allowed.class.getResourceAsStream(resource), StandardCharsets.UTF_8))) {
+      return lines.lines().map(String::strip).filter(line -> !line.isEmpty() && !line.startsWith("#"))
+          .collect(Collectors.toCollection(HashSet::new));
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+}

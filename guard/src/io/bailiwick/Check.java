@@ -1,0 +1,156 @@
+package io.bailiwick;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.MetadataAttribute;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.plans.logical.views.ResolvedV2View;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.command.DescribeQueryCommand;
+import org.apache.spark.sql.execution.command.ExplainCommand;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Product;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Looks at an analysed plan for the last time, and refuses it unless all of it is known to be allowed. */
+final class Check extends Walk {
+  private final SparkSession session;
+  /** What the node that is looked at lies in, the innermost first. */
+  private final Deque<LogicalPlan> above = new ArrayDeque<>();
+
+  Check(SparkSession session) {
+    this.session = session;
+  }
+
+  void plan(LogicalPlan plan) {
+    if (!Operation.current(session.sparkContext()).isProcedure()) {
+      each(plan);
+    }
+  }
+
+  @Override
+  void visit(TreeNode<?> node) {
+    if (node instanceof LogicalPlan plan) {
+      visitPlan(plan);
+    } else {
+      if (node instanceof Expression expression) {
+        Allowed.check(expression);
+      }
+      into((Product) node);
+    }
+  }
+
+  private void visitPlan(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2Relation relation) {
+      checkRelation(relation);
+      return;
+    }
+    if (plan instanceof ResolvedTable table) {
+      checkTable(table);
+      return;
+    }
+    Allowed.check(plan);
+    checkCatalog(plan);
+    new Writes(session).check(plan);
+    if (plan instanceof V2WriteCommand write) {
+      checkRows(write);
+      above.push(plan);
+      // Not its table: what may be done to that is known by now, and nothing is read from it here.
+      Iterator<Object> parts = CollectionConverters.asJava(plan.productIterator());
+      parts.forEachRemaining(part -> {
+        boolean isTarget = part == write.table() || write instanceof RowLevelWrite row && part == row.originalTable();
+        if (!isTarget) {
+          each(part);
+        }
+      });
+      above.pop();
+    } else if (!(plan instanceof DescribeQueryCommand || plan instanceof ExplainCommand)) {
+      // Those analyse their query by themselves when they run, and this is called again.
+      above.push(plan);
+      into((Product) plan);
+      above.pop();
+    }
+  }
+
+  private void checkRelation(DataSourceV2Relation relation) {
+    Stamped stamped = Stamped.of(session, relation);
+    if (stamped == null) {
+      throw new Denied(Denied.UNSTAMPED, relation.name() + " cannot be read here.");
+    }
+    Stamp stamp = stamped.stamp();
+    Writes.missing(stamp, Writes.SELECT, relation.name());
+    if (!stamp.isRestricted() || stamp.forPolicy()) {
+      return;
+    }
+    boolean isWhole = new Mark(session, stamp.sealed()).isOn(relation) && !stamped.isDerived() && isWrapped(stamp);
+    for (AttributeReference column : CollectionConverters.asJava(relation.output())) {
+      isWhole &= !MetadataAttribute.isValid(column.metadata());
+    }
+    if (!isWhole) {
+      throw Wrapping.broken(relation.name());
+    }
+  }
+
+  /** Whether what stands right above is what {@link Wrapping} puts there. */
+  private boolean isWrapped(Stamp stamp) {
+    Mark mark = new Mark(session, stamp.sealed());
+    Iterator<LogicalPlan> outwards = above.iterator();
+    List<Class<?>> wanted = new ArrayList<>(Collections.nCopies(stamp.filters().size(), Filter.class));
+    if (!wanted.isEmpty()) {
+      wanted.add(Barrier.class);
+    }
+    wanted.add(Project.class);
+    for (Class<?> kind : wanted) {
+      LogicalPlan node = outwards.hasNext() ? outwards.next() : null;
+      if (node == null || node.getClass() != kind || !mark.isOn(node)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void checkTable(ResolvedTable table) {
+    Stamped stamped = Stamped.of(session, table.catalog(), table.table());
+    if (stamped == null) {
+      throw new Denied(Denied.UNSTAMPED, table.name() + " cannot be used here.");
+    }
+    if (stamped.stamp().isRestricted() && (stamped.isDerived() || !Allowed.onRestricted(above.peek()))) {
+      throw new Denied(Denied.RESTRICTED,
+          "A policy hides parts of " + table.name() + " from you, and this would tell about all of it.");
+    }
+  }
+
+  private void checkRows(V2WriteCommand write) {
+    if (write instanceof AppendData append && append.table() instanceof DataSourceV2Relation target) {
+      Stamp stamp = Stamped.of(session, target).stamp();
+      if (!stamp.filters().isEmpty() && !Apply.isChecked(append, stamp)) {
+        throw Wrapping.broken(target.name());
+      }
+    }
+  }
+
+  private void checkCatalog(LogicalPlan plan) {
+    CatalogPlugin catalog = null;
+    if (plan instanceof ResolvedIdentifier identifier) {
+      catalog = identifier.catalog();
+    } else if (plan instanceof ResolvedNamespace namespace) {
+      catalog = namespace.catalog();
+    } else if (plan instanceof ResolvedV2View view) {
+      catalog = view.catalog();
+    }
+    if (catalog != null && !Stamped.isKnown(session, catalog)) {
+      throw new Denied(Denied.NOT_ALLOWED, "There is nothing for you in the catalog " + catalog.name() + ".");
+    }
+  }
+}

@@ -1,0 +1,76 @@
+package io.bailiwick;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.SparkContext;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What the gateway says about the operation that this thread works for: its lease, whose it is, what it may do.
+ *
+ * <p>It comes as tags of the operation and not as configuration of the session: one session serves many operations,
+ * and one that was started under an earlier lease must not be taken for one of the next.
+ */
+record Operation(String id, String lease, String principal, boolean mayCall, boolean explains) {
+  private static final String TAG = "_Tag_";
+  private static final String ID = "_Operation_";
+  private static final int REMEMBERED_MAX = 1000;
+  /** Operations that are a CALL; what the procedure does inside is not a person's query. */
+  private static final Set<String> PROCEDURES = remembered();
+  private static final Set<String> EXPLANATIONS = remembered();
+
+  static Operation current(SparkContext spark) {
+    String id = "";
+    String lease = "";
+    String principal = null;
+    boolean mayCall = false;
+    boolean explains = false;
+    for (String tag : CollectionConverters.asJava(spark.getJobTags())) {
+      // Spark writes `…_User_<ours>_Session_<ours>_Tag_<ours>`; the first two are UUIDs.
+      int start = tag.indexOf(TAG) + TAG.length();
+      if (start < TAG.length()) {
+        id = tag.contains(ID) ? tag : id;
+      } else if (tag.startsWith("L", start)) {
+        lease = tag.substring(start);
+      } else if (tag.startsWith("P", start)) {
+        principal = new String(Base64.getUrlDecoder().decode(tag.substring(start + 1)), StandardCharsets.UTF_8);
+      } else {
+        mayCall |= tag.endsWith(TAG + "C");
+        explains |= tag.endsWith(TAG + "E");
+      }
+    }
+    return new Operation(id, lease, principal, mayCall, explains || EXPLANATIONS.contains(id));
+  }
+
+  boolean isProcedure() {
+    return mayCall && PROCEDURES.contains(id);
+  }
+
+  void noteProcedure() {
+    note(PROCEDURES);
+  }
+
+  /** Spark plans what is explained only after the EXPLAIN itself was analysed. */
+  void noteExplanation() {
+    note(EXPLANATIONS);
+  }
+
+  private void note(Set<String> kind) {
+    if (!id.isEmpty()) {
+      kind.add(id);
+    }
+  }
+
+  private static Set<String> remembered() {
+    return Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
+      @Override
+      protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
+        return size() > REMEMBERED_MAX;
+      }
+    }));
+  }
+}
