@@ -50,8 +50,8 @@ def test_an_identifier_of_half_a_megabyte_is_a_user_error_of_bounded_length(gate
     assert len(message) < 20_000
 
 
-def test_the_account_of_the_engine_is_not_told(gateway: RunningGateway) -> None:
-    assert rows(gateway, "SELECT current_user(), session_user()") == [("bailiwick", "bailiwick")]
+def test_current_user_is_who_asks(gateway: RunningGateway) -> None:
+    assert rows(gateway, "SELECT current_user(), session_user()") == [("admin", "admin")]
 
 
 def test_nothing_of_the_machine_is_told(gateway: RunningGateway) -> None:
@@ -94,10 +94,12 @@ def test_the_engine_s_secrets_are_no_one_s_token(gateway: RunningGateway) -> Non
             cursor.execute("SELECT 1")
 
 
-def test_a_reader_may_not_change_and_a_writer_may(gateway: RunningGateway) -> None:
+def test_what_one_may_do_is_what_was_granted(gateway: RunningGateway) -> None:
     rows(gateway, "CREATE USER rita PASSWORD 'a long password' ROLES (reader)")
     rows(gateway, "CREATE USER will PASSWORD 'a long password' ROLES (writer)")
     rows(gateway, "CREATE NAMESPACE IF NOT EXISTS roles")
+    rows(gateway, "GRANT SELECT, CREATE ON NAMESPACE roles TO USER will")
+    rows(gateway, "GRANT SELECT ON NAMESPACE roles TO USER rita")
     rows(gateway, "CREATE TABLE roles.t AS SELECT 1 AS a", "will", "a long password")
     assert value(gateway, "SELECT a FROM roles.t", "rita", "a long password") == 1
     for sql in (

@@ -69,6 +69,7 @@ def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarted]:
         rows(first, "CREATE NAMESPACE faults")
         for name in ("ann", "bob"):
             rows(first, f"CREATE USER {name} PASSWORD '{PASSWORD}' ROLES (writer)")
+            rows(first, f"GRANT ALL ON NAMESPACE faults TO USER {name}")
         with signed_in(first, "ann") as ann:
             before = _held(ann)
     with running_gateway(data_dir, settings=SETTINGS) as second:
