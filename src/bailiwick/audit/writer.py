@@ -26,6 +26,7 @@ ANCHOR_EVERY_S: Final = 1.0
 ANCHOR_TOLD_EVERY_S: Final = 3600.0
 RETRY_EVERY_S: Final = 1.0
 BATCH_MAX: Final = 500
+LOSSES_TOLD_EVERY: Final = 1_000
 GATEWAY: Final = "bailiwick"
 """In whose name the log speaks of itself."""
 
@@ -89,7 +90,9 @@ class Writer:
                     self._changed.notify()
                 return
             self._lost += 1
-        _log.error("audit_entry_lost", kind=entry.kind.value, principal=entry.principal, lost=self._lost)
+            lost = self._lost
+        if lost % LOSSES_TOLD_EVERY == 1:
+            _log.error("audit_entry_lost", kind=entry.kind.value, principal=entry.principal, lost=lost)
 
     def hand_over(self, entry: AuditEntry | None) -> "Future[Anchor]":
         """Write `entry` now, after all before it; the future tells when, or why not."""

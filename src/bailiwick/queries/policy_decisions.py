@@ -20,10 +20,7 @@ from bailiwick.audit.chain import Link
 from bailiwick.audit.entry import AuditEntry, Kind, Outcome
 from bailiwick.audit.log import AuditLog
 from bailiwick.audit.store import Search
-from bailiwick.clock import Clock, wall
 from bailiwick.identity.principal import Principal
-from bailiwick.policy.access import Access
-from bailiwick.policy.decision import Decision, Table
 from bailiwick.policy.model import Privilege
 from bailiwick.queries.narrowing import NOTHING_KNOWN, Narrowing
 from bailiwick.queries.routing import SystemName
@@ -83,46 +80,14 @@ class PolicyDecision:
 class Decisions:
     """The newest decisions, by query. Any thread may note and ask."""
 
-    def __init__(self, *, decisions_max: int = DECISIONS_MAX, now: Clock = wall) -> None:
+    def __init__(self, *, decisions_max: int = DECISIONS_MAX) -> None:
         self._decisions_max = decisions_max
-        self._now = now
         self._count = 0
         self._lock = threading.Lock()
         self._by_query: OrderedDict[str, dict[tuple[str, str, bool], PolicyDecision]] = OrderedDict()
 
-    def note(
-        self,
-        query_id: str,
-        access: Access,
-        action: Privilege,
-        table: Table,
-        decision: Decision,
-        *,
-        is_for_policy: bool = False,
-    ) -> None:
-        """Remember it. The same question of the same query counts once.
-
-        `is_for_policy`: a rule reads the table, the principal does not and need not know of it.
-        """
-        principal = access.principal
-        noted = PolicyDecision(
-            query_id,
-            self._now(),
-            principal.name,
-            principal.actor,
-            principal.tenant,
-            str(table),
-            action.value,
-            decision.allowed,
-            rules_of(decision),
-            access.version,
-            decision.because,
-            is_visible=decision.is_visible and not is_for_policy,
-        )
-        self.keep(noted)
-
     def keep(self, noted: PolicyDecision) -> None:
-        """Remember it, if it is the first answer to its question."""
+        """Remember it, if it is the first answer to its question: the same one of a query counts once."""
         with self._lock:
             self._keep(noted)
 
@@ -145,13 +110,6 @@ class Decisions:
         while self._count > self._decisions_max and len(self._by_query) > 1:
             _, forgotten = self._by_query.popitem(last=False)
             self._count -= len(forgotten)
-
-
-def rules_of(decision: Decision) -> tuple[str, ...]:
-    """Kind and name of each rule, filters first."""
-    filters = [f"row_filter {each.name}" for each in decision.filters]
-    masks = [f"mask {each.name}" for each in decision.masks]
-    return tuple(dict.fromkeys((*filters, *masks)))
 
 
 def policy_decisions_table(decisions: Decisions, log: AuditLog) -> SystemTable:
