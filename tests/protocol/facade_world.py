@@ -17,6 +17,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
+from bailiwick.policy.stamp import StampKey
 from bailiwick.testing.iceberg import column, create_request, schema
 
 CATALOG_IS_MINE = Grant("1", Grantee.user("will"), Securable("lake"), Privilege.OWN)
@@ -77,6 +78,7 @@ class World:
     seen: Seen
     port: int
     warehouse: Path
+    stamp_key: StampKey
 
     @property
     def base_url(self) -> str:
@@ -99,10 +101,11 @@ def running_world(backend: CatalogBackend, warehouse: Path) -> Iterator[World]:
     service = CatalogService(backend, warehouse)
     service.create_namespace(("db",))
     lent, seen = Lent(), Seen()
-    server = FacadeServer(service, lent, CREDENTIAL, observer=seen)
+    key = StampKey.new()
+    server = FacadeServer(service, lent, CREDENTIAL, stamp_key=lambda: key, observer=seen)
     port = server.start()
     try:
-        yield World(service, lent, seen, port, warehouse)
+        yield World(service, lent, seen, port, warehouse, key)
     finally:
         server.stop()
 

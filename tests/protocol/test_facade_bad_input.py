@@ -52,7 +52,7 @@ def test_a_body_that_makes_no_sense_is_refused_and_changes_nothing(client: httpx
     assert problem(client.post(T, content=body)) == (400, "BadRequestException")
     assert problem(client.post(TABLES, content=body)) == (400, "BadRequestException")
     assert problem(client.post("/namespaces", content=body)) == (400, "BadRequestException")
-    assert ok(client.get(T)) == before
+    assert ok(client.get(T))["metadata"] == before["metadata"]
 
 
 def test_a_null_parent_cannot_make_a_table_unreadable(client: httpx.Client) -> None:
@@ -89,7 +89,7 @@ def test_a_body_beyond_the_limit_is_refused_however_it_is_sent(client: httpx.Cli
 def test_a_table_cannot_leave_its_place(world: World, client: httpx.Client, update: Json) -> None:
     before = make_table(client)
     assert problem(commit(client, update)) == (400, "BadRequestException")
-    assert ok(client.get(T)) == before
+    assert ok(client.get(T))["metadata"] == before["metadata"]
     outside = create_request("u") | {"location": "file:/elsewhere"}
     assert problem(client.post(TABLES, json=outside)) == (400, "BadRequestException")
     add = append(before["metadata"], 11)[0]
@@ -102,7 +102,7 @@ def test_odd_names_stay_in_the_warehouse(world: World, client: httpx.Client, nam
     made = make_table(client, name)
     path = Path(made["metadata"]["location"].removeprefix("file:"))
     assert world.warehouse / "db" == path.resolve().parent
-    assert ok(client.get(f"{TABLES}/{quote_plus(name)}")) == made
+    assert ok(client.get(f"{TABLES}/{quote_plus(name)}"))["metadata"] == made["metadata"]
 
 
 @pytest.mark.parametrize("name", ["", "x" * 256, "a\x1fb", "a\nb"])

@@ -58,7 +58,8 @@ class MadeHere:
 
     def access(self, lease: str, access: Access) -> Access:
         """What the holder of this lease may, its own works included."""
-        return self._by_lease.get(lease, access)
+        known = self._by_lease.get(lease)
+        return access if known is None or known.principal != access.principal else known
 
     def note(self, lease: str, access: Access, on: Securable) -> None:
         """Without a lease every call asks the policies of its own moment, and nothing needs to be noted."""
