@@ -68,11 +68,15 @@ class AddGrants:
 
 @dataclass(frozen=True, slots=True)
 class RemoveGrants:
-    """Refused if there is none of them; those that are not there besides others are passed over."""
+    """Refused if there is none of them; those that are not there besides others are passed over.
+
+    A table's grants are found by its name and by its uuid, unless `is_exact`.
+    """
 
     to: frozenset[Grantee]
     on: Securable
     privileges: frozenset[Privilege]
+    is_exact: bool = False
 
     def __str__(self) -> str:
         return f"revoked {_listed(self.privileges)} on {self.on.scope} {self.on} from {_listed(self.to)}"

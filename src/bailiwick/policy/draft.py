@@ -87,8 +87,8 @@ class _Draft:
             case c.AddGrants(to, on, privileges):
                 for grant in (granted(each, on, privilege) for each in to for privilege in privileges):
                     self._grants.setdefault(_key(grant), grant)
-            case c.RemoveGrants(to, on, privileges):
-                self._remove_grants(to, on, privileges)
+            case c.RemoveGrants():
+                self._remove_grants(wish)
             case c.AddFilter(filter_, or_replace):
                 self._filters = _added(self._filters, filter_, or_replace, "Row filter")
             case c.RemoveFilter(name, on):
@@ -142,15 +142,15 @@ class _Draft:
             self._roles[role.name] = replace(role, members=role.members - {gone})
         self._grants = {key: grant for key, grant in self._grants.items() if grant.to != gone}
 
-    def _remove_grants(self, to: frozenset[Grantee], on: Securable, privileges: frozenset[Privilege]) -> None:
-        left = {
-            key: grant
-            for key, grant in self._grants.items()
-            if not (grant.to in to and grant.privilege in privileges and is_same_table(grant.on, on))
-        }
+    def _remove_grants(self, wish: c.RemoveGrants) -> None:
+        def is_meant(grant: Grant) -> bool:
+            is_there = grant.on == wish.on if wish.is_exact else is_same_table(grant.on, wish.on)
+            return is_there and grant.to in wish.to and grant.privilege in wish.privileges
+
+        left = {key: grant for key, grant in self._grants.items() if not is_meant(grant)}
         if len(left) == len(self._grants):
-            who, what = min(map(str, to)), ", ".join(sorted(privileges))
-            raise _missing("grant", f"{who} was not granted {what} on {on.scope} {on}.")
+            who, what = min(map(str, wish.to)), ", ".join(sorted(wish.privileges))
+            raise _missing("grant", f"{who} was not granted {what} on {wish.on.scope} {wish.on}.")
         self._grants = left
 
     def _add_tags(self, tags: ColumnTags) -> None:

@@ -77,7 +77,7 @@ def _grants(wanted: tuple[Grant, ...], found: tuple[Grant, ...], uuid_of: UuidOf
     stale = [grant for grant in found if grant not in holding and not grant.by_creation]
     gone = [grant for grant in holding if not grant.by_creation and _grant_key(grant) not in after]
     for to, on, privileges in _together((*gone, *stale)):
-        yield c.RemoveGrants(to, on, privileges)
+        yield c.RemoveGrants(to, on, privileges, is_exact=True)
     for to, on, privileges in _together(grant for key, grant in after.items() if key not in before):
         yield c.AddGrants(to, on, privileges)
 

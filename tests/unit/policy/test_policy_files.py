@@ -1,5 +1,7 @@
 """A file is the whole policy: read strictly, compared with what holds, written so that it says the same."""
 
+from dataclasses import replace
+
 import pytest
 from policy_kit import ALICE, EMAIL, ON_ORDERS, SELECT, grant, mask, policies, row_filter, tags, who
 
@@ -140,8 +142,15 @@ def test_a_grant_bound_to_a_table_that_has_gone_is_made_anew() -> None:
     text = files.rendered(found)
     assert files.planned(text, found, lambda _: ON_ORDERS.uuid) == []
     removed, added = files.planned(text, found, lambda _: "uuid-2")
-    assert removed == RemoveGrants(who("role:analyst"), ON_ORDERS, frozenset({SELECT}))
+    assert removed == RemoveGrants(who("role:analyst"), ON_ORDERS, frozenset({SELECT}), is_exact=True)
     assert added == AddGrants(who("role:analyst"), Securable.parse("lake.sales.orders"), frozenset({SELECT}))
+
+
+def test_a_stale_grant_goes_without_the_one_that_took_its_place() -> None:
+    anew = replace(ON_ORDERS, uuid="uuid-2")
+    found = policies(grant(ON_ORDERS, SELECT), grant(anew, SELECT))
+    plan = files.planned(files.rendered(policies(grant(anew, SELECT))), found, lambda _: "uuid-2")
+    assert applied(found, plan) == policies(grant(anew, SELECT))
 
 
 def test_removals_name_what_they_remove_by_its_binding() -> None:
