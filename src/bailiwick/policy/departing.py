@@ -26,7 +26,7 @@ def without_user(policies: Policies, name: str) -> tuple[changes.Wish, ...]:
     return (
         *(changes.RemoveMembers(role, here) for role in policies.roles_with(user)),
         *(
-            changes.RemoveGrants(here, grant.on, frozenset({grant.privilege}))
+            changes.RemoveGrants(here, grant.on, frozenset({grant.privilege}), is_exact=True)
             for grant in policies.grants
             if grant.to == user
         ),
