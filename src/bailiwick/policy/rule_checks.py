@@ -7,7 +7,7 @@ column that carries the tag. What an expression is, Spark says (`expressions.py`
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bailiwick.errors import BailiwickError
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.policy import actions
 from bailiwick.policy.binding import bound, bound_columns, column_of
 from bailiwick.policy.decision import Column, Table
@@ -17,6 +17,7 @@ from bailiwick.policy.expressions import (
     ExpressionKind,
     require_boolean,
     require_fit,
+    spark_type,
 )
 from bailiwick.policy.model import BoundColumn, Mask, RowFilter
 
@@ -67,12 +68,22 @@ class RuleChecks:
             if mask.using is None:
                 actions.sql(mask.action or "", column.type)
                 return ()
+            _refuse_nested(column)
             checked = await self.check.check(None, ExpressionKind.MASK, None, mask.using, column.type)
             require_fit(checked, column.type, mask.name, column.name)
         except BailiwickError as error:
             told = f"Mask {mask.name} on tag {mask.tag} does not fit column {column.name}: {error.message}"
             raise BailiwickError(error.code, told, details=error.details) from error
         return checked.tables
+
+
+def _refuse_nested(column: Column) -> None:
+    if spark_type(column.type) is None:
+        raise BailiwickError(
+            Code.NOT_SUPPORTED,
+            f"a column of type {column.type[:100]} can be masked by a tag with ACTION 'null' only.",
+            details={"reason": "type", "kind": "mask"},
+        )
 
 
 def parts(table: Table) -> tuple[str, ...]:

@@ -136,6 +136,14 @@ async def test_a_column_takes_a_tag_only_if_its_masks_fit(desk: Desk) -> None:
     assert desk.store.current.tags[0].tags == {"vip"}
 
 
+async def test_a_nested_column_is_masked_by_a_tag_with_an_action_only(desk: Desk) -> None:
+    await desk.run("CREATE MASK pii ON TAG pii FOR ROLE analyst USING (value)")
+    error = await desk.refused("ALTER TABLE orders ALTER COLUMN home SET TAGS ('pii')")
+    assert (error.code, "ACTION 'null'" in error.message) == (Code.NOT_SUPPORTED, True)
+    await desk.run("CREATE OR REPLACE MASK pii ON TAG pii FOR ROLE analyst ACTION 'null'")
+    await desk.run("ALTER TABLE orders ALTER COLUMN home SET TAGS ('pii')")
+
+
 async def test_a_tag_is_taken_from_a_column_that_went_by_the_name_it_had(desk: Desk) -> None:
     await desk.run("ALTER TABLE orders ALTER COLUMN email SET TAGS ('pii')")
     desk.catalog.add(replace(ORDERS, columns=COLUMNS[:2]))
