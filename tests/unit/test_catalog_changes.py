@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from catalog_desk import ADMIN, ANN, BOB, Desk, T
+from catalog_desk import ADMIN, ANN, BOB, Desk, Owners, T
 
 from bailiwick.catalog import wire
 from bailiwick.catalog.call import Answer
+from bailiwick.catalog.calls import Calls
 from bailiwick.catalog.refusals import (
     CatalogError,
     CommitFailedError,
@@ -32,7 +33,7 @@ from bailiwick.policy.model import (
 )
 from bailiwick.policy.stamp import STAMP_CONFIG
 from bailiwick.testing.iceberg import column, create_request, schema, set_properties, staged_updates
-from bailiwick.testing.manifests import append
+from bailiwick.testing.manifests import append, change, current_manifests
 
 CREATE_VIEW = {
     "name": "v",
@@ -122,11 +123,11 @@ def test_a_transaction_needs_what_each_of_its_parts_needs(desk: Desk) -> None:
     desk.service.commits.create_table(TableName(("db",), "u"), create_request("u"))
     desk.grant(ANN, "lake.db.t", Privilege.ALTER)
 
-    def change(name: str) -> Any:
+    def altered(name: str) -> Any:
         identifier = {"namespace": ["db"], "name": name}
         return {"identifier": identifier, "requirements": [], "updates": [set_properties(a="b")]}
 
-    both = {"table-changes": [change("t"), change("u")]}
+    both = {"table-changes": [altered("t"), altered("u")]}
     assert refusal(desk.ask, Route.COMMIT_TRANSACTION, ANN, body=both)[0] is NoSuchTableError
     desk.grant(ANN, "lake.db.u", Privilege.SELECT)
     assert refusal(desk.ask, Route.COMMIT_TRANSACTION, ANN, body=both)[1].endswith("on table lake.db.u.")
@@ -300,6 +301,46 @@ def test_other_columns_are_the_owners_to_rename(desk: Desk) -> None:
         {"action": "set-current-schema", "schema-id": -1},
     ]
     assert desk.commit(ANN, *updates).status == 200
+
+
+def test_a_rule_that_knows_a_column_by_a_name_it_had_keeps_that_name(desk: Desk) -> None:
+    renamed = schema(column(1, "id"), column(2, "nss", "string"))
+    desk.commit(
+        ADMIN,
+        {"action": "add-schema", "schema": renamed},
+        {"action": "set-current-schema", "schema-id": -1},
+    )
+    bob = frozenset({Grantee.user("bob")})
+    rule = Mask("m", Securable.table("lake", T), BoundColumn("name"), None, bob, frozenset(), using="'x'")
+    desk.add(masks=[rule])
+    desk.grant(ANN, "lake.db.t", Privilege.OWN)
+    forget: Json = {"action": "remove-schemas", "schema-ids": [0]}
+    assert "has rules" in refusal(desk.commit, ANN, forget)[1]
+    assert desk.commit(ADMIN, forget).status == 200
+
+
+def test_one_from_whom_something_is_hidden_may_insert_nothing_at_all(desk: Desk) -> None:
+    desk.grant(ANN, "lake.db.t", Privilege.INSERT)
+    filtered(desk)
+    desk.commit(ADMIN, *append(desk.metadata(), 1))
+    nothing = change(desk.metadata(), 2, current_manifests(desk.metadata()), rows=0)
+    assert desk.commit(ANN, *nothing).status == 200
+
+
+def test_a_change_that_is_made_is_answered_whatever_becomes_of_its_owner(desk: Desk) -> None:
+    class Broken(Owners):
+        def dropped(self, *_what: Any) -> None:
+            raise RuntimeError("the policies cannot be written")
+
+        def created(self, *_what: Any) -> None:
+            raise RuntimeError("the policies cannot be written")
+
+    desk.calls = Calls(desk.service, ownership=Broken())
+    assert desk.ask(Route.DROP_TABLE, ADMIN).status == 204
+    # But there is no table without an owner.
+    with pytest.raises(RuntimeError):
+        desk.ask(Route.CREATE_TABLE, ADMIN, body=create_request("t"))
+    assert desk.service.tables() == ()
 
 
 def test_every_decision_is_noted_with_its_call(desk: Desk) -> None:

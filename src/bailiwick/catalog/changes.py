@@ -33,6 +33,7 @@ from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.state import Witness
 from bailiwick.names import TableName, checked_namespace, checked_part
 from bailiwick.policy.model import Privilege, Securable
+from bailiwick.telemetry.logs import logger
 
 JUDGED_MAX = 5
 """How often a commit is judged again because somebody else's came first."""
@@ -54,6 +55,7 @@ class Changes:
         self._loads = loads
         self._made_here = made_here
         self._ownership = ownership
+        self._log = logger(__name__)
         self._routes: dict[Route, Callable[[Call], Answer]] = {
             Route.CREATE_NAMESPACE: self._create_namespace,
             Route.DROP_NAMESPACE: self._drop_namespace,
@@ -80,7 +82,7 @@ class Changes:
         self._authority.required_of_namespace(call, self._service.contents, namespace[:-1], Privilege.CREATE)
         self._service.create_namespace(namespace, properties, fence=self._fence(call))
         # Not before: until now the name could have become somebody else's.
-        self._ownership.created("namespace", namespace, None, call.principal)
+        self._tell(lambda: self._ownership.created("namespace", namespace, None, call.principal))
         self._made_here.note(call.lease, call.access, Securable(self._catalog, namespace))
         return json_answer({"namespace": namespace, "properties": properties})
 
@@ -88,7 +90,7 @@ class Changes:
         namespace = call.target.namespace
         self._authority.required_of_namespace(call, self._service.contents, namespace, Privilege.DROP)
         self._service.drop_namespace(namespace, fence=self._fence(call))
-        self._ownership.dropped("namespace", namespace, None)
+        self._tell(lambda: self._ownership.dropped("namespace", namespace, None))
         return DONE
 
     def _update_namespace(self, call: Call) -> Answer:
@@ -166,7 +168,7 @@ class Changes:
         new = tables.commit(old, commit.requirements, commit.updates, now_ms=0, base_location=location)
         measure = self._service.measuring(old["location"]).measure
         needs = what_is_needed.needs(tables.opened(old), commit.updates, measure)
-        lost = () if new is None else what_is_needed.columns_lost(tables.opened(old), new)
+        lost = frozenset() if new is None else what_is_needed.columns_lost(tables.opened(old), new)
         self._authority.required_of_commit(call, loaded, needs, lost)
         return location
 
@@ -194,7 +196,7 @@ class Changes:
         self._authority.required(call, loaded, Privilege.DROP)
         purge = call.fields.get("purgeRequested", "false").lower() == "true" and kind is Kind.TABLE
         self._service.drop(name, kind, purge=purge, fence=self._fence(call, loaded.entry.uuid))
-        self._ownership.dropped(kind.value, name, loaded.entry.uuid)
+        self._tell(lambda: self._ownership.dropped(kind.value, name, loaded.entry.uuid))
         return DONE
 
     def _rename(self, call: Call, kind: Kind) -> Answer:
@@ -206,8 +208,15 @@ class Changes:
         self._authority.required(call, loaded, Privilege.DROP)
         self._authority.required_of_namespace(call, contents, destination.namespace, Privilege.CREATE)
         self._service.rename(source, destination, kind, fence=self._fence(call, loaded.entry.uuid))
-        self._ownership.renamed(kind.value, source, destination, loaded.entry.uuid)
+        self._tell(lambda: self._ownership.renamed(kind.value, source, destination, loaded.entry.uuid))
         return DONE
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        """Whatever comes of it: what was done is done, and its client is told so."""
+        try:
+            what()
+        except Exception:
+            self._log.exception("ownership_not_kept")
 
     def _may_create_in(self, call: Call) -> None:
         self._authority.required_of_namespace(

@@ -33,9 +33,10 @@ ALTER: Final = Need((Privilege.ALTER,))
 REWRITE: Final = Need((Privilege.UPDATE, Privilege.DELETE))
 """Files go and others come: rows changed, rows gone, or both. Only the statement knows which."""
 ANY_CHANGE: Final = Need((Privilege.INSERT, Privilege.UPDATE, Privilege.DELETE))
+"""A snapshot in which no file comes or goes, such as that of an INSERT of no rows."""
 STATISTICS: Final = Need((Privilege.INSERT, Privilege.UPDATE, Privilege.DELETE, Privilege.ALTER))
 
-HARMLESS_WHEN_RESTRICTED: Final = frozenset({INSERT, STATISTICS})
+HARMLESS_WHEN_RESTRICTED: Final = frozenset({INSERT, ANY_CHANGE, STATISTICS})
 """What one may need who does not see all of a table: nothing that touches rows or columns they do not see."""
 
 _OF_KIND: Final[Mapping[str, Need | None]] = {
@@ -82,19 +83,21 @@ def created(updates: Sequence[Json], measure: Measure) -> None:
     needs({"snapshots": [], "refs": {}}, updates, measure)
 
 
-def columns_lost(old: Json, new: Json) -> tuple[tuple[int, str], ...]:
-    """Id and name of each column that the current schema had and that is gone or has another name now."""
-    before, after = _current_fields(old), _current_fields(new)
-    return tuple(
-        (field.id, field.path)
-        for field in before.values()
-        if field.id not in after or after[field.id].path != field.path
-    )
+def columns_lost(old: Json, new: Json) -> frozenset[tuple[int, str]]:
+    """Id and name of each column that the current schema has no longer, or by another name; and of those that
+    no schema knows any more, because a rule may know a column by the name that it had."""
+    gone = _columns(old, is_current=True) - _columns(new, is_current=True)
+    return gone | (_columns(old) - _columns(new))
 
 
-def _current_fields(metadata: Json) -> dict[int, schemas.Field]:
+def _columns(metadata: Json, *, is_current: bool = False) -> frozenset[tuple[int, str]]:
     current = metadata["current-schema-id"]
-    return schemas.fields_of(next(schema for schema in metadata["schemas"] if schema["schema-id"] == current))
+    return frozenset(
+        (field.id, field.path)
+        for schema in metadata["schemas"]
+        if not is_current or schema["schema-id"] == current
+        for field in schemas.fields_of(schema).values()
+    )
 
 
 def _needs(course: "_Course", update: Json) -> Iterator[Need]:

@@ -18,7 +18,7 @@ LEASES_MAX = 10_000
 
 
 class Ownership(ABC):
-    """Called from the catalog's threads; may block. What it raises keeps the change from being made."""
+    """Called from the catalog's threads; may block. Tables and views are not made if `created` raises."""
 
     @abstractmethod
     def created(self, kind: str, name: TableName | Namespace, uuid: str | None, principal: Principal) -> None:

@@ -126,7 +126,7 @@ class StagedCalls(Calls):
         """The call as the owner's: who fills a table may do all with it, and no policy speaks of it."""
         self._check(call)
         role_alone = replace(call.principal, roles=frozenset({_OWNERS}))
-        return replace(call, access=Access(role_alone, self._policies))
+        return replace(call, access=Access(role_alone, self._policies), decided=[])
 
     def _check(self, call: Call) -> None:
         """Return if the caller fills this table. To everybody else there is nothing here at all."""
