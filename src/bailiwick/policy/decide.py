@@ -56,13 +56,13 @@ def decide(principal: Principal, action: Privilege, table: Table, policies: Poli
 
 
 def decide_as(standing: Standing, action: Privilege, table: Table, policies: Policies) -> Decision:
-    """The same for one whose standing is known already."""
+    """The same for one whose standing is known already.
+
+    What holds for the table is told also where this action is not allowed: others may be.
+    """
     held = _on_table(standing, table.catalog, table.name, table.uuid, policies)
     if not held.privileges:
         return Decision(False, (f"{standing.texts[0]} holds no privilege on {table.kind} {table}.",))
-    if action not in held.privileges:
-        lacks = f"{standing.texts[0]} lacks {action} on {table.kind} {table}."
-        return Decision(False, (lacks, *held.because), is_visible=True, privileges=held.privileges)
     try:
         masks, masked_because = masks_for(standing, table, policies)
     except MasksDisagreeError as error:
@@ -73,9 +73,11 @@ def decide_as(standing: Standing, action: Privilege, table: Table, policies: Pol
         covered = f"View {table} has the name of a table with rules, which a view cannot carry: "
         reason = f"{covered}an admin must clear them."
         return Decision(False, (reason, *held.because), is_visible=True)
+    is_allowed = action in held.privileges
+    lacking = () if is_allowed else (f"{standing.texts[0]} lacks {action} on {table.kind} {table}.",)
     filtered_because = (_sentence(standing, rule) for rule in filters)
-    because = (*held.because, *filtered_because, *masked_because)
-    return Decision(True, because, is_visible=True, privileges=held.privileges, filters=applied, masks=masks)
+    because = (*lacking, *held.because, *filtered_because, *masked_because)
+    return Decision(is_allowed, because, True, held.privileges, applied, masks)
 
 
 def decide_namespace(

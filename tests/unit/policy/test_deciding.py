@@ -78,6 +78,13 @@ def test_another_privilege_makes_it_visible_but_not_allowed_and_says_what_is_mis
     assert decision.because[1] == "role:analyst holds select on lake.sales.*."
 
 
+def test_what_is_not_allowed_still_tells_what_holds_for_the_rest() -> None:
+    decision = of_alice(policies(grant("lake", SELECT), row_filter(), mask()), action=INSERT)
+    assert not decision.allowed
+    assert decision.privileges == {SELECT}
+    assert (len(decision.filters), len(decision.masks)) == (1, 1)
+
+
 def test_owners_and_admins_may_do_all_that_a_table_knows() -> None:
     assert of_alice(policies(grant(ON_ORDERS, OWN))).privileges == TABLE_PRIVILEGES
     assert decide(ROOT, Privilege.DROP, ORDERS, EMPTY).privileges == TABLE_PRIVILEGES

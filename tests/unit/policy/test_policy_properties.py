@@ -157,14 +157,13 @@ class Shown:
 
 def no_more(less: Decision, more: Decision) -> bool:
     """Whether `less` shows no more than `more`."""
-    if not less.allowed:
-        return less.is_visible <= more.is_visible
     one, other = Shown.of(less), Shown.of(more)
-    return (
-        more.allowed
-        and one.privileges <= other.privileges
-        and one.filters >= other.filters
-        and one.masked >= other.masked
+    if less.is_visible > more.is_visible or less.allowed > more.allowed:
+        return False
+    # Of what allows nothing, it does not matter what would be hidden.
+    is_nothing = not one.privileges
+    return one.privileges <= other.privileges and (
+        is_nothing or (one.filters >= other.filters and one.masked >= other.masked)
     )
 
 
