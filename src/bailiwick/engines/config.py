@@ -79,7 +79,7 @@ class PoolConfig(BaseModel):
         default=None,
         ge=1,
         le=128,
-        description="Queries of one tenant that may run at once, long ones included. Default: as many as run; "
+        description="Queries of one tenant that may run at once, long ones included. Default: no such bound; "
         "tenants take turns in any case.",
     )
     queue_wait_s: float = Field(
