@@ -165,16 +165,7 @@ class Administration:
         await self._users.add(FIRST_ADMIN, roles=frozenset({ADMIN}), password_hash=password_hash)
         return password
 
-    async def _change_users(
-        self,
-        command: CreateUser
-        | ChangePassword
-        | ChangeRoles
-        | ChangeTenant
-        | DisableUser
-        | EnableUser
-        | DropUser,
-    ) -> None:
+    async def _change_users(self, command: _UserChange) -> None:
         match command:
             case CreateUser():
                 await self._create_user(command)
