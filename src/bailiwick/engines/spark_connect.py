@@ -17,12 +17,14 @@ from bailiwick.engines.description import Description, full_name
 from bailiwick.engines.engine import Batch, EngineLost, EngineSession, Event
 from bailiwick.engines.parameters import ParameterValue
 from bailiwick.engines.spark_calls import SparkCalls
+from bailiwick.engines.spark_expressions import check_plan, checked
 from bailiwick.engines.spark_literals import describe_plan, run_plan
 from bailiwick.engines.spark_operation import Operation, operation_tags
 from bailiwick.engines.spark_write import write_plan
 from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, OperationId, new_operation_id, new_session_id
+from bailiwick.policy.expressions import Checked, ExpressionKind
 
 CONNECT_TIMEOUT_S: Final = 10.0
 CALL_TIMEOUT_S: Final = 10.0
@@ -131,17 +133,30 @@ class SparkConnectSession(EngineSession):
         parameters: Sequence[ParameterValue] = (),
         principal: str = "",
     ) -> Description:
-        plan = describe_plan(sql, parameters)
-        try:
-            async with asyncio.timeout(timeout_s):
-                tags = operation_tags(principal)
-                events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql, tags=tags)
-                batches = [event.data async for event in events if isinstance(event, Batch)]
-        except TimeoutError:
-            raise BailiwickError(
-                Code.QUERY_TIMEOUT, f"Spark did not say within {timeout_s:g} s what the statement is."
-            ) from None
-        return Description.from_json(_only_text(batches))
+        events = self._run(
+            describe_plan(sql, parameters),
+            operation=new_operation_id(),
+            lease=lease,
+            sql=sql,
+            tags=operation_tags(principal),
+        )
+        return Description.from_json(await _told(events, timeout_s, "the statement"))
+
+    async def check_expression(
+        self,
+        table: tuple[str, ...] | None,
+        kind: ExpressionKind,
+        column: str | None,
+        sql: str,
+        value_type: str | None,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+    ) -> Checked:
+        del column  # What is masked has a name like any other column.
+        plan = check_plan(table, kind, sql, value_type)
+        events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql)
+        return checked(await _told(events, timeout_s, "the expression"))
 
     def write(self, write: Write, *, operation: OperationId, lease: LeaseId) -> AsyncIterator[Event]:
         return self._run(write_plan(write), operation=operation, lease=lease, reattachable=True)
@@ -252,10 +267,17 @@ class SparkConnectSession(EngineSession):
         await self._calls.unary("Interrupt", request, timeout_s=timeout_s)
 
 
-def _only_text(batches: list[bytes]) -> str:
+async def _told(events: AsyncIterator[Event], timeout_s: float, what: str) -> str:
     """The one value of a result that has one row of one column."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            batches = [event.data async for event in events if isinstance(event, Batch)]
+    except TimeoutError:
+        raise BailiwickError(
+            Code.QUERY_TIMEOUT, f"Spark did not say within {timeout_s:g} s what {what} is."
+        ) from None
     for data in batches:
         table = pyarrow.ipc.open_stream(data).read_all()
         if table.num_rows == 1 and table.num_columns == 1:
             return str(table.column(0)[0].as_py())
-    raise BailiwickError(Code.INTERNAL_ERROR, "Spark did not say what the statement is.")
+    raise BailiwickError(Code.INTERNAL_ERROR, f"Spark did not say what {what} is.")

@@ -9,9 +9,10 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.analysis.*;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.PipeOperator;
 import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -32,7 +33,7 @@ final class Allowed {
       CTERelationDef.class, CTERelationRef.class, WithCTE.class, OneRowRelation.class, LocalRelation.class,
       Range.class, EmptyRelation.class, ResolvedInlineTable.class, Generate.class, Window.class, Expand.class,
       Unpivot.class, Pivot.class, Sample.class, Repartition.class, RepartitionByExpression.class,
-      RebalancePartitions.class, ResolvedHint.class, MergeRows.class, ReturnAnswer.class, Subquery.class,
+      RebalancePartitions.class, ResolvedHint.class, MergeRows.class, PipeOperator.class, ReturnAnswer.class,
       ResolvedIdentifier.class, ResolvedNamespace.class, CurrentNamespace$.class, ResolvedV2View.class,
       ResolvedNonPersistentFunc.class, ResolvedPersistentFunc.class, Barrier.class);
 
@@ -42,13 +43,13 @@ final class Allowed {
       WriteDelta.class, ShowFunctionsCommand.class, DescribeFunctionCommand.class, NoopCommand.class,
       SetCatalogCommand.class, SetNamespaceCommand.class, SetCatalogAndNamespace.class);
 
-  /** These load tables that nobody has asked the catalog for, and tell all about them. */
-  private static final Set<Class<?>> LEFT_OUT = Set.of(
-      ShowTablesExtended.class, ShowTablePartition.class, AnalyzeTable.class, AnalyzeColumn.class, Call.class);
+  /** These load tables by themselves and tell all about them, so they are for those who may see all. */
+  private static final Set<Class<?>> FOR_ADMINISTRATORS = Set.of(ShowTablesExtended.class, ShowTablePartition.class);
 
-  /** Commands that tell no more of a table than its schema, or that the catalog decides about. */
+  /** They tell more of a table than its schema. */
   private static final Set<Class<?>> TELL_ALL = Set.of(
-      ShowCreateTable.class, ShowTableProperties.class, ShowPartitions.class, DescribeRelationJsonCommand.class);
+      ShowCreateTable.class, ShowTableProperties.class, ShowPartitions.class, DescribeRelationJsonCommand.class,
+      AnalyzeTable.class, AnalyzeColumn.class);
 
   private static final Set<String> EXPRESSIONS = listed("expressions.txt");
   /** Where the methods lie that Spark's and Iceberg's own functions are made of. */
@@ -57,10 +58,10 @@ final class Allowed {
 
   private Allowed() {}
 
-  static void check(LogicalPlan node) {
-    boolean allowed = NODES.contains(node.getClass()) || COMMANDS.contains(node.getClass())
-        || Kinds.isCommand(node.getClass()) && !LEFT_OUT.contains(node.getClass());
-    if (!allowed) {
+  static void check(LogicalPlan node, Operation operation) {
+    Class<?> kind = node.getClass();
+    boolean allowed = NODES.contains(kind) || COMMANDS.contains(kind) || Kinds.isCommand(kind) && kind != Call.class;
+    if (!allowed || FOR_ADMINISTRATORS.contains(kind) && !operation.mayCall()) {
       throw new Denied(Denied.NOT_ALLOWED, shortName(node.getClass()) + " is not allowed in statements.");
     }
   }

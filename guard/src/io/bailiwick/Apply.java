@@ -76,11 +76,12 @@ final class Apply extends Rule<LogicalPlan> {
     CollectionConverters.asJava(relation.metadataOutput()).forEach(column -> hidden.add(column.exprId()));
     whole.foreachWithSubqueries(node -> {
       for (Expression expression : CollectionConverters.asJava(node.expressions())) {
-        for (Attribute named : CollectionConverters.asJava(expression.references().toSeq())) {
-          if (named.resolved() && hidden.contains(named.exprId())) {
+        expression.foreach(part -> {
+          if (part instanceof AttributeReference named && hidden.contains(named.exprId())) {
             throw Wrapping.hiddenColumn(relation, named.name());
           }
-        }
+          return BoxedUnit.UNIT;
+        });
       }
       return BoxedUnit.UNIT;
     });

@@ -14,10 +14,11 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Not a filter on something that is not deterministic, which Spark would not move through either: queries in joins
  * and in changes of tables must be deterministic.
  */
-final class Barrier extends LogicalPlan {
+public final class Barrier extends LogicalPlan {
   private final LogicalPlan child;
 
-  Barrier(LogicalPlan child) {
+  /** Spark makes copies by this, of the parts in their order. */
+  public Barrier(LogicalPlan child) {
     this.child = child;
   }
 

@@ -26,15 +26,17 @@ import scala.jdk.javaapi.CollectionConverters;
 /** Looks at an analysed plan for the last time, and refuses it unless all of it is known to be allowed. */
 final class Check extends Walk {
   private final SparkSession session;
+  private final Operation operation;
   /** What the node that is looked at lies in, the innermost first. */
   private final Deque<LogicalPlan> above = new ArrayDeque<>();
 
   Check(SparkSession session) {
     this.session = session;
+    this.operation = Operation.current(session.sparkContext());
   }
 
   void plan(LogicalPlan plan) {
-    if (!Operation.current(session.sparkContext()).isProcedure()) {
+    if (!operation.isProcedure()) {
       each(plan);
     }
   }
@@ -60,7 +62,7 @@ final class Check extends Walk {
       checkTable(table);
       return;
     }
-    Allowed.check(plan);
+    Allowed.check(plan, operation);
     checkCatalog(plan);
     new Writes(session).check(plan);
     if (plan instanceof V2WriteCommand write) {

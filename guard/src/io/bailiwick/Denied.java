@@ -21,10 +21,11 @@ final class Denied extends RuntimeException {
 
   private static final JsonMapper JSON =
       JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
-  final String reason;
+  /** The sentence alone. */
+  final String told;
 
-  Denied(String reason, String message) {
-    super(PREFIX + JSON.createObjectNode().put("code", "ACCESS_DENIED").put("reason", reason).put("message", message));
-    this.reason = reason;
+  Denied(String reason, String told) {
+    super(PREFIX + JSON.createObjectNode().put("code", "ACCESS_DENIED").put("reason", reason).put("message", told));
+    this.told = told;
   }
 }

@@ -37,6 +37,7 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class Describe implements RelationPlugin {
   private static final String DESCRIBE = "type.googleapis.com/bailiwick.Describe";
   private static final String RUN = "type.googleapis.com/bailiwick.Run";
+  private static final String CHECK = "type.googleapis.com/bailiwick.CheckExpression";
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int DEPTH_MAX = 200;
 
@@ -44,7 +45,7 @@ public final class Describe implements RelationPlugin {
   public Optional<LogicalPlan> transform(byte[] relation, SparkConnectPlanner planner) {
     try {
       Any request = Any.parseFrom(relation);
-      if (!Set.of(DESCRIBE, RUN).contains(request.getTypeUrl())) {
+      if (!Set.of(DESCRIBE, RUN, CHECK).contains(request.getTypeUrl())) {
         return Optional.empty();
       }
       SQL question = SQL.parseFrom(request.getValue());
@@ -52,6 +53,9 @@ public final class Describe implements RelationPlugin {
         throw tooComplex();
       }
       SparkSession session = planner.session();
+      if (request.getTypeUrl().equals(CHECK)) {
+        return Optional.of(row(new PolicyCheck(session, question.getQuery()).answer().toString()));
+      }
       LogicalPlan plan = session.sessionState().sqlParser().parsePlan(question.getQuery());
       Parsed parsed = new Parsed(plan, session.sessionState().catalogManager());
       boolean runs = request.getTypeUrl().equals(RUN);

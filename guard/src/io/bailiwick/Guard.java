@@ -22,6 +22,7 @@ public final class Guard extends AbstractFunction1<SparkSessionExtensions, Boxed
       new Check((SparkSession) session).plan(plan);
       return BoxedUnit.UNIT;
     });
+    extensions.injectOptimizerRule(session -> new Pruning());
     extensions.injectPlannerStrategy(session -> new Barrier.Strategy());
     return BoxedUnit.UNIT;
   }

@@ -11,11 +11,12 @@ import org.apache.spark.sql.types.DataType;
  * Stands for a rule in a plan that is only shown. It names the rule and tells nothing of it, not even which columns it
  * reads. It has no value: a plan with it cannot run.
  */
-final class Hidden extends Expression {
+public final class Hidden extends Expression {
   private final String name;
   private final DataType type;
 
-  Hidden(String name, DataType type) {
+  /** Spark makes copies by this, of the parts in their order. */
+  public Hidden(String name, DataType type) {
     this.name = name;
     this.type = type;
   }

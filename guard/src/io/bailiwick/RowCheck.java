@@ -12,12 +12,13 @@ import org.apache.spark.sql.types.DataTypes;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** True for a row that a table's row filters let its writer see; any other row ends the statement. */
-final class RowCheck extends Expression implements CodegenFallback, Serializable {
+public final class RowCheck extends Expression implements CodegenFallback, Serializable {
   final String sealed;
   private final Expression condition;
   private final String table;
 
-  RowCheck(Expression condition, String table, String sealed) {
+  /** Spark makes copies by this, of the parts in their order. */
+  public RowCheck(Expression condition, String table, String sealed) {
     this.condition = condition;
     this.table = table;
     this.sealed = sealed;
@@ -70,12 +71,12 @@ final class RowCheck extends Expression implements CodegenFallback, Serializable
 
   @Override
   public int productArity() {
-    return 1;
+    return 3;
   }
 
   @Override
   public Object productElement(int index) {
-    return condition;
+    return List.of(condition, table, sealed).get(index);
   }
 
   @Override

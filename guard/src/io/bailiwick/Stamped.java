@@ -6,6 +6,8 @@ import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkChangelogTable;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.iceberg.spark.source.StagedSparkTable;
+import org.apache.iceberg.spark.source.StagedSparkTable;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -74,7 +76,8 @@ record Stamped(Stamp stamp, Schema schema, boolean isDerived) {
       org.apache.iceberg.Table base = (org.apache.iceberg.Table) inside(SparkChangelogTable.class, "table", table);
       return sealed(session, base, base.schema(), true);
     }
-    if (table.getClass() != SparkTable.class) {
+    // What CREATE TABLE AS SELECT fills before it is there comes with a stamp of its own.
+    if (table.getClass() != SparkTable.class && table.getClass() != StagedSparkTable.class) {
       return null;
     }
     org.apache.iceberg.Table loaded = ((SparkTable) table).table();
