@@ -14,7 +14,10 @@ from flight_door import NUMBERS, Door, serving
 
 from bailiwick.database.database import Database
 from bailiwick.identity.chain import Chain
+from bailiwick.identity.impersonation import ON_BEHALF_OF_HEADER
 from bailiwick.identity.passwords import Passwords, StoredPasswords
+from bailiwick.identity.people import People
+from bailiwick.identity.principal import Principal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
@@ -30,6 +33,8 @@ class World:
     users: UserStore
     static: StaticTokens
     clock: list[float] = field(default_factory=list)
+    rules: set[tuple[str, str]] = field(default_factory=set)
+    """Who may act for whom."""
 
     async def ask(self, credentials: dict[str, str]) -> Any:
         """What `numbers` gives, by ADBC, with these credentials."""
@@ -48,6 +53,14 @@ class World:
         return await self.ask({"adbc.flight.sql.authorization_header": f"Bearer {token}"})
 
 
+@dataclass
+class Rules:
+    pairs: set[tuple[str, str]] = field(default_factory=set)
+
+    def allows(self, actor: Principal, subject_name: str, _subject_roles: frozenset[str]) -> bool:
+        return (actor.name, subject_name) in self.pairs
+
+
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock = [1_700_000_000.0]
@@ -56,13 +69,20 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     users = UserStore(database, now=lambda: clock[0])
     static = StaticTokens(database, users, now=lambda: clock[0])
     await users.load()
+    await users.add("dee", roles=frozenset({"writer"}), password_hash=None)
     await users.add("cy", roles=frozenset({"reader"}), password_hash=await passwords.hash("geheim: ü"))
     signed = SignedTokens(bytes(range(32)), users, life_s=TOKEN_S, now=lambda: clock[0])
+    rules = Rules()
     chain = Chain(
-        StoredPasswords(users, passwords), signed, [static], failure_delay_s=0.01, hashing_threads=1
+        StoredPasswords(users, passwords),
+        signed,
+        [static],
+        people=People(users, impersonations=rules),
+        failure_delay_s=0.01,
+        hashing_threads=1,
     )
     async with serving(authenticator=chain) as door:
-        yield World(door, chain, users, static, clock)
+        yield World(door, chain, users, static, clock, rules.pairs)
     await chain.close()
     await static.close()
     await users.close()
@@ -114,3 +134,21 @@ async def test_a_forged_token_is_refused(world: World, change: str) -> None:
     with pytest.raises(adbc.Error, match="AUTHENTICATION_FAILED"):
         await world.ask_with_token(forged)
     assert world.door.queries.prepared == []
+
+
+@pytest.mark.parametrize("by", ["password", "token"])
+async def test_a_driver_that_sends_the_header_acts_for_another_by_rule(world: World, by: str) -> None:
+    _, secret = await world.static.create("cy", ttl_s=3600)
+    credentials = {
+        "password": {"username": "cy", "password": "geheim: ü"},
+        "token": {"adbc.flight.sql.authorization_header": f"Bearer {secret}"},
+    }[by]
+    acting = {**credentials, f"adbc.flight.sql.rpc.call_header.{ON_BEHALF_OF_HEADER}": "dee"}
+    with pytest.raises(adbc.Error, match="ACCESS_DENIED"):
+        await world.ask(acting)
+    world.rules.add(("cy", "dee"))
+    assert await world.ask(acting) == NUMBERS
+    asked = world.door.queries.runs[-1].statement.principal
+    assert (asked.name, asked.actor, asked.roles) == ("dee", "cy", {"writer"})
+    assert await world.ask(credentials) == NUMBERS
+    assert world.door.queries.runs[-1].statement.principal.name == "cy"
