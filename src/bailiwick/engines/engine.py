@@ -25,12 +25,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Spark's own count of tasks, so far."""
+    """Spark's own count of tasks, so far. Not of bytes read: that would tell of rows which a policy hides."""
 
     tasks_done: int
     tasks_total: int
     tasks_running: int = 0
-    bytes_read: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def classify(failure: SparkFailure) -> BailiwickError:
 def _refusal(failure: SparkFailure) -> BailiwickError | None:
     """What the guard in the engine said, if it was the guard; anyone may write its words into an error."""
     for member in _chain(failure):
-        quoted = spark_messages.embedded_exception(member.message)
+        quoted = spark_messages.embedded_exception(member.message) if _is_job(member) else None
         for name, text in ((next(iter(member.classes), ""), member.message), *((quoted,) if quoted else ())):
             told = spark_messages.guard_refusal(text) if name == _GUARD_EXCEPTION else None
             if told is not None:
@@ -193,8 +193,11 @@ def _quoted(failure: SparkFailure) -> SparkFailure | None:
 
 def _unknown(failure: SparkFailure) -> Code:
     """A failed task without a cause that we know is still a run that broke, not a bug of the house."""
-    is_job = failure.message.startswith(("Job aborted", "Task failed", "Writing job aborted"))
-    return Code.EXECUTION_FAILED if is_job else Code.INTERNAL_ERROR
+    return Code.EXECUTION_FAILED if _is_job(failure) else Code.INTERNAL_ERROR
+
+
+def _is_job(failure: SparkFailure) -> bool:
+    return failure.message.startswith(("Job aborted", "Task failed", "Writing job aborted"))
 
 
 def _message(verdict: _Verdict) -> str:

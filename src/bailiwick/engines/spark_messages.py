@@ -40,7 +40,7 @@ _POSITIONS: Final = (
 """Spark counts columns from 0 in the first two forms and from 1 in the last; lines from 1 in all."""
 
 _TASK_FAILURE = re.compile(
-    r"(?:\): |^|\n)(?P<name>(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable|Failure))"
+    r"(?:\): |^|\n)(?P<name>(?:[a-z]\w*\.)+(?:[A-Z][\w$]*(?:Exception|Error|Throwable|Failure)|Denied))"
     r"(?:: (?P<text>[^\n]*))?"
 )
 _EMBEDDED_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")

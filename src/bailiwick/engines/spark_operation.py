@@ -158,7 +158,6 @@ def _progress(progress: Any) -> Progress:
         tasks_done=sum(stage.num_completed_tasks for stage in progress.stages),
         tasks_total=sum(stage.num_tasks for stage in progress.stages),
         tasks_running=progress.num_inflight_tasks,
-        bytes_read=sum(stage.input_bytes_read for stage in progress.stages),
     )
 
 
