@@ -149,6 +149,6 @@ async def test_a_driver_that_sends_the_header_acts_for_another_by_rule(world: Wo
     world.rules.add(("cy", "dee"))
     assert await world.ask(acting) == NUMBERS
     asked = world.door.queries.runs[-1].statement.principal
-    assert (asked.name, asked.actor, asked.roles) == ("dee", "cy", {"writer"})
+    assert asked == Principal("dee", frozenset({"writer"}), actor="cy")
     assert await world.ask(credentials) == NUMBERS
     assert world.door.queries.runs[-1].statement.principal.name == "cy"
