@@ -1,7 +1,6 @@
 """What every authenticator promises the doors, tried on the chain over a real database."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import argon2
 import pytest
 
-from bailiwick.audit.entry import AuditEntry, Kind, Outcome
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import FailureKind, Peer
@@ -20,7 +18,6 @@ from bailiwick.identity.principal import Principal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
-from bailiwick.identity.witness import Witness
 
 KEY = bytes(range(32))
 HOME = Peer("192.0.2.1")
@@ -67,7 +64,6 @@ class World:
     held: Held
     failures: list[FailureKind]
     rules: Rules
-    noted: list[AuditEntry]
 
     @property
     def slept(self) -> list[float]:
@@ -87,7 +83,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     held = Held()
     held.awake.set()
     rules = Rules()
-    noted: list[AuditEntry] = []
     chain = Chain(
         StoredPasswords(users, passwords),
         SignedTokens(KEY, users, life_s=3600.0, now=lambda: time[0]),
@@ -96,11 +91,10 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         failure_delay_s=0.5,
         hashing_threads=2,
         on_failure=failures.append,
-        witness=Witness(noted.append, now=lambda: time[0]),
         now=lambda: time[0],
         sleep=held.sleep,
     )
-    world = World(users, passwords, static, chain, time, held, failures, rules, noted)
+    world = World(users, passwords, static, chain, time, held, failures, rules)
     await users.add(
         "ann",
         roles=frozenset({"writer"}),
@@ -350,19 +344,3 @@ async def test_a_chain_without_people_lets_nobody_act_for_anybody(world: World) 
     )
     with pytest.raises(BailiwickError):
         chain.act_for(Principal("root", frozenset({"admin"})), "ann")
-
-
-async def test_coming_in_and_being_refused_to_act_are_on_record_and_guesses_are_not(world: World) -> None:
-    for password in ("correct horse", "wrong"):
-        with contextlib.suppress(BailiwickError):
-            await world.chain.authenticate_basic("ann", password)
-    with contextlib.suppress(BailiwickError):
-        await world.chain.authenticate_bearer("nonsense")
-    with pytest.raises(BailiwickError):
-        world.chain.act_for(ANN, "o'no\n")
-    told = [(entry.kind, entry.principal, entry.tenant, entry.outcome, entry.what) for entry in world.noted]
-    assert told == [
-        (Kind.SIGN_IN, "ann", "north", Outcome.ALLOWED, "sign in by password"),
-        (Kind.IMPERSONATION, "ann", "north", Outcome.REFUSED, 'act on behalf of "o\'no\\n"'),
-    ]
-    assert all("horse" not in str(entry) and "wrong" not in str(entry) for entry in world.noted)

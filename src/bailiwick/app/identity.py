@@ -18,7 +18,6 @@ from bailiwick.identity.people import People
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
-from bailiwick.identity.witness import Witness
 from bailiwick.policy.departing import forget_user
 from bailiwick.secrets import Secret, write_secret
 from bailiwick.telemetry.metrics import Metrics
@@ -59,7 +58,6 @@ async def open_identity(
         people=people,
         failure_delay_s=settings.failure_delay_s,
         hashing_threads=settings.hashing_threads,
-        witness=Witness(governance.audit.note),
         on_failure=lambda kind: metrics.login_failed("password" if kind is FailureKind.PASSWORD else "token"),
     )
     stack.push_async_callback(chain.close)

@@ -28,7 +28,6 @@ from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.turns import Turns
 from bailiwick.identity.unbroken import Unbroken
 from bailiwick.identity.users import NAME_CHARS_MAX
-from bailiwick.identity.witness import Witness
 
 # Wrong answers kept waiting at the same time. Beyond it they are given at once: waiting costs us memory too.
 ANSWERS_HELD_MAX = 1000
@@ -49,7 +48,6 @@ class Chain(Authenticator):
         failure_delay_s: float,
         hashing_threads: int,
         on_failure: OnFailure = lambda _kind: None,
-        witness: Witness | None = None,
         now: Clock = monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -62,7 +60,6 @@ class Chain(Authenticator):
         self._turns = Turns(hashing_threads, waiting_max=SIGNING_IN_MAX)
         self._unbroken = Unbroken()
         self._on_failure = on_failure
-        self._witness = witness or Witness()
         self._now = now
         self._sleep = sleep
         self._held = 0
@@ -80,9 +77,7 @@ class Chain(Authenticator):
         else:
             verdict = self._wrong_password(name, network)
         if isinstance(verdict, Principal):
-            principal = self._with_all_roles(verdict)
-            self._witness.signed_in(principal)
-            return principal
+            return self._with_all_roles(verdict)
         await self._hold(verdict)
         raise BailiwickError(Code.AUTHENTICATION_FAILED, "The user name or the password is wrong.")
 
@@ -102,7 +97,6 @@ class Chain(Authenticator):
             return self._people.acted_for(actor, subject_name)
         except BailiwickError:
             self._on_failure(FailureKind.ON_BEHALF_OF)
-            self._witness.refused_to_act(actor, subject_name)
             raise
 
     def issue(self, principal: Principal) -> str:
