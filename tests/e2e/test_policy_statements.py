@@ -123,12 +123,12 @@ def test_a_mask_on_a_tag_reaches_each_column_that_carries_it(gateway: RunningGat
     [
         ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (nothing = 1)", "nothing"),
         ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (region =)", "SYNTAX_ERROR"),
-        ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (region)", "must be true or false"),
+        ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (region)", "TYPE_MISMATCH"),
         ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (id IN (SELECT id FROM others))", "in full"),
-        ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (rand() < 0.5)", "rand"),
+        ("ROW FILTER f ON TABLE {} FOR ROLE clerk USING (rand() < 0.5)", "the same way each time"),
         (
             "ROW FILTER f ON TABLE {} FOR ROLE clerk USING (reflect('java.lang.System', 'getenv') = '')",
-            "reflect",
+            "INVALID_ARGUMENTS",
         ),
         ("ROW FILTER f ON TABLE {} FOR ROLE nobody USING (true)", "no role 'nobody'"),
         ("ROW FILTER f ON TABLE {}_x FOR ROLE clerk USING (true)", "TABLE_NOT_FOUND"),
@@ -173,7 +173,8 @@ def test_a_table_made_anew_stays_covered_until_an_admin_clears_it(
 
 def test_who_makes_a_table_owns_it_and_may_grant_on_it(gateway: RunningGateway) -> None:
     table = f"lake.clerks.sams_{next(NUMBERS)}"
-    assert "CREATE" in refused(gateway, f"CREATE TABLE {table} (id INT) USING iceberg", "sam").upper()
+    create = f"CREATE TABLE {table} (id INT) USING iceberg"
+    assert "SCHEMA_NOT_FOUND" in refused(gateway, create, "sam")
     rows(gateway, "GRANT CREATE ON NAMESPACE lake.clerks TO USER sam")
     asked(gateway, f"CREATE TABLE {table} USING iceberg AS SELECT 5 AS id", "sam")
     asked(gateway, f"GRANT SELECT ON TABLE {table} TO USER sally", "sam")
@@ -224,14 +225,12 @@ def test_explain_policy_of_a_change_names_what_is_missing(gateway: RunningGatewa
 
 
 def test_explain_policy_does_not_tell_of_hidden_tables(gateway: RunningGateway, orders: str) -> None:
-    missing = f"{orders}_x"
-    answers = []
-    for name in (orders, missing):
-        try:
-            answers.append(str(asked(gateway, f"EXPLAIN POLICY SELECT * FROM {name}", "sally")))
-        except Exception as error:
-            answers.append(str(error).split("query_id")[0])
-    assert answers[0].replace(orders, missing) == answers[1]
+    told = [
+        refused(gateway, f"EXPLAIN POLICY SELECT * FROM {name}", "sally") for name in (orders, f"{orders}_x")
+    ]
+    hidden, missing = (text.split(" (query ")[0] for text in told)
+    assert "TABLE_NOT_FOUND" in hidden
+    assert hidden == missing.replace("_x`", "`")
 
 
 def test_what_holds_is_a_file_that_changes_nothing_when_applied(

@@ -171,20 +171,20 @@ class PolicyAdministration:
         access: Access,
         names: Names,
     ) -> pa.Table:
-        showing = Showing(access)
+        showing, sees_all = Showing(access), access.principal.may_read_policy
         match asked:
             case command.ShowRoles():
                 return showing.roles()
             case command.ShowGrants(on, to):
                 if on is None:
                     return showing.grants(to=to)
-                securable, table = await self._definitions.visible(on, access, names)
+                securable, table = await self._definitions.visible(on, access, names, sees_all=sees_all)
                 return showing.grants(on=securable, table=table)
             case command.ShowPolicies(parts):
                 if parts is None:
                     return showing.policies()
                 on = command.ObjectName(command.ObjectKind.TABLE, parts)
-                _, table = await self._definitions.visible(on, access, names)
+                _, table = await self._definitions.visible(on, access, names, sees_all=sees_all)
                 return showing.policies(table)
 
     async def _file(self) -> pa.Table:

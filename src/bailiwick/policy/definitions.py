@@ -86,14 +86,16 @@ class Definitions:
         refuse_view(table)
         return table
 
-    async def visible(self, on: ObjectName, access: Access, names: Names) -> tuple[Securable, Table | None]:
+    async def visible(
+        self, on: ObjectName, access: Access, names: Names, *, sees_all: bool = False
+    ) -> tuple[Securable, Table | None]:
         """The object, bound. What is missing and what the asker may not see are refused alike."""
         securable = names.securable(on)
         if securable.scope is not Scope.TABLE:
             return securable, None
         name = securable.table_name
         table = await asyncio.to_thread(self.facts.find, securable.catalog, name)
-        if table is None or not access.sees_table(table.catalog, table.name, table.uuid):
+        if table is None or not (sees_all or access.sees_table(table.catalog, table.name, table.uuid)):
             raise no_such(securable.catalog, name, on.kind)
         require_kind(table, on.kind)
         return bound(table), table

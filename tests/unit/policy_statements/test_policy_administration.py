@@ -215,6 +215,13 @@ async def test_who_may_read_policy_sees_its_history(desk: Desk) -> None:
         assert (await desk.refused(sql, OTTO)).code is Code.ACCESS_DENIED
 
 
+async def test_who_may_read_policy_sees_that_of_tables_they_may_not_read(desk: Desk) -> None:
+    assert len(await desk.run("SHOW GRANTS ON TABLE orders", AUDITOR)) == 2
+    assert await desk.run("SHOW POLICIES ON TABLE orders", AUDITOR) == []
+    error = await desk.refused("GRANT SELECT ON TABLE orders TO USER ada", AUDITOR)
+    assert error.code is Code.TABLE_NOT_FOUND
+
+
 async def test_a_change_that_others_overtook_is_tried_again(desk: Desk) -> None:
     """What was found out about owners and tags holds only for the policies it was found out under."""
     overtaken = desk.store.current.version
