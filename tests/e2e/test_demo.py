@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SERVING = re.compile(r"Serving (?P<address>\S+) until Ctrl-C")
 READY_S = 180.0
+PEOPLE = ("admin", "ana", "audrey")
+RULES = ("eu_only", "hide_email", "pii_last_4", "pii")
+"""A filter, two masks and the tag."""
 POLL_S = 0.05
 ROWS = {
     "customers": 20_000,
@@ -34,12 +37,15 @@ class Demo:
     process: "subprocess.Popen[bytes]"
     address: str
     output: Path
+    data_dir: Path
     connection: Any
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql)
-            return [tuple(row) for row in cursor.fetchall()]
+        return _rows(self.connection, sql)
+
+    def rows_of(self, person: str, sql: str) -> list[tuple[Any, ...]]:
+        with _connect(self.address, person, self.data_dir) as connection:
+            return _rows(connection, sql)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +83,8 @@ def second(first: "subprocess.CompletedProcess[str]", data_dir: Path) -> Iterato
         )
     try:
         address = _wait_serving(process, output)
-        credentials = {"username": "admin", "password": (data_dir / "admin-password").read_text().strip()}
-        with dbapi.connect(f"grpc://{address}", credentials, autocommit=True) as connection:
-            yield Demo(process, address, output, connection)
+        with _connect(address, "admin", data_dir) as connection:
+            yield Demo(process, address, output, data_dir, connection)
     finally:
         if process.poll() is None:
             process.kill()
@@ -99,7 +104,52 @@ def test_the_first_run_makes_a_lake_and_shows_its_answers(first: "subprocess.Com
 
 
 def test_the_first_run_tells_no_secret(first: "subprocess.CompletedProcess[str]", data_dir: Path) -> None:
-    assert (data_dir / "admin-password").read_text().strip() not in first.stdout
+    assert first.returncode == 0, first.stderr[-4000:]
+    for person in PEOPLE:
+        path = data_dir / f"{person}-password"
+        assert path.read_text().strip() not in first.stdout
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_three_people_get_three_answers_to_one_question(first: "subprocess.CompletedProcess[str]") -> None:
+    whole, hers, audited = _answers(first.stdout)
+    assert {row["region"] for row in whole} > {"EU"}
+    assert {row["customers"] for row in whole} == {str(ROWS["customers"])}
+    assert {row["region"] for row in hers} == {"EU"}
+    assert all(int(row["customers"]) < ROWS["customers"] for row in hers)
+    assert [row["name"] for row in audited] == [row["name"] for row in whole]
+    assert all(row["email"].endswith("@example.org") for row in whole)
+    assert all(row["email"].endswith("@hidden") for row in (*hers, *audited))
+    assert [row["phone"] for row in audited] == [row["phone"] for row in whole]
+    assert not {row["phone"] for row in hers} & {row["phone"] for row in whole}
+    assert all(re.fullmatch(r"xn+xnnnxnnn\d{4}", row["phone"]) for row in hers)
+
+
+def test_a_refusal_explains_itself_and_what_is_not_hers_is_not_there(
+    first: "subprocess.CompletedProcess[str]",
+) -> None:
+    refusals = first.stdout[first.stdout.index("A refusal explains itself") :]
+    denied, _, missing = refusals.partition("SHOW TABLES IN shop")
+    assert re.search(r"ACCESS_DENIED: .*select.*lake\.shop\.products", denied, re.IGNORECASE)
+    listed, _, missing = missing.partition("SELECT count(*) FROM shop.order_lines")
+    assert set(re.findall(r"\b(customers|products|orders|order_lines|daily_revenue)\b", listed)) == {
+        "customers",
+        "products",
+        "orders",
+    }
+    assert "TABLE_NOT_FOUND: " in missing
+
+
+def test_the_auditor_learns_which_rules_meet_the_analyst(first: "subprocess.CompletedProcess[str]") -> None:
+    explained = first.stdout[first.stdout.index("EXPLAIN POLICY") :]
+    for expected in ("role:analyst holds", "eu_only", "hide_email", "pii_last_4"):
+        assert expected in explained.partition("It is all on record")[0]
+
+
+def test_what_was_asked_and_refused_is_on_record(first: "subprocess.CompletedProcess[str]") -> None:
+    recorded = first.stdout[first.stdout.index("It is all on record") :]
+    assert re.search(r"ana +SELECT name, price FROM shop.products LIMIT 3 +refused +ACCESS_DENIED", recorded)
+    assert re.search(r"ana +SELECT name, country,.* +finished +NULL +3\b", recorded)
 
 
 def test_the_second_run_finds_the_lake_and_keeps_serving(second: Demo) -> None:
@@ -135,6 +185,15 @@ def test_the_view_and_the_aggregate_agree(second: Demo) -> None:
     assert by_country == by_day
 
 
+def test_the_policy_of_the_first_run_holds_in_the_second_for_whatever_is_asked(second: Demo) -> None:
+    sql = "SELECT region, count(*) FROM shop.customers GROUP BY region"
+    whole = dict(second.rows(sql))
+    assert sum(whole.values()) == ROWS["customers"]
+    assert dict(second.rows_of("ana", sql)) == {"EU": whole["EU"]}
+    assert dict(second.rows_of("audrey", sql)) == whole
+    assert len(second.rows("SHOW POLICIES ON TABLE lake.shop.customers")) == len(RULES)
+
+
 def test_interrupting_it_ends_everything_it_started(second: Demo) -> None:
     children = psutil.Process(second.process.pid).children(recursive=True)
     assert children
@@ -142,6 +201,32 @@ def test_interrupting_it_ends_everything_it_started(second: Demo) -> None:
     assert second.process.wait(60) == 0
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
+
+
+def _answers(printed: str) -> list[list[dict[str, str]]]:
+    """The three tables below the question, each as rows by column. Names of people hold a blank."""
+    asked = printed.partition("Three people ask the same question")[2].partition("A refusal")[0]
+    tables: list[list[dict[str, str]]] = []
+    header: list[str] = []
+    for line in asked.split("\n"):
+        cells = re.split(r" {2,}", line.strip())
+        if cells[:2] == ["name", "country"]:
+            header = cells
+            tables.append([])
+        elif header and len(cells) == len(header):
+            tables[-1].append(dict(zip(header, cells, strict=True)))
+    return tables
+
+
+def _connect(address: str, person: str, data_dir: Path) -> Any:
+    password = (data_dir / f"{person}-password").read_text().strip()
+    return dbapi.connect(f"grpc://{address}", {"username": person, "password": password}, autocommit=True)
+
+
+def _rows(connection: Any, sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return [tuple(row) for row in cursor.fetchall()]
 
 
 def _wait_serving(process: "subprocess.Popen[bytes]", output: Path) -> str:

@@ -1,4 +1,4 @@
-"""`bailiwick demo`: a gateway, a small lake, a few questions to it, and how to go on."""
+"""`bailiwick demo`: a gateway, a small lake, questions by three people, and how to go on."""
 
 import asyncio
 import signal
@@ -36,7 +36,7 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Start a gateway with a small lake, ask it a few questions, and serve until Ctrl-C.
+    """Start a gateway with a small lake, ask it questions as three people, and serve until Ctrl-C.
 
     The first time, a PySpark pipeline (`examples/make_lake.py`) makes the lake; later starts find it there.
     """
@@ -46,6 +46,8 @@ def demo(
         wanted = read_settings(None).server
         ports = {"grpc_port": _free(wanted.grpc_port), "http_port": _free(wanted.http_port)}
         settings = read_settings(None, server=ports)
+        if settings.profile == "production":
+            raise UsageProblem("the demo makes users and tables for show, and the profile is production")
         import uvloop
 
         uvloop.run(_run(settings, (data_dir or CHECKOUT / "data").resolve(), once=once))
@@ -104,22 +106,28 @@ async def _serve_on(gateway: "Gateway", console: "Console") -> None:
 
 
 async def _show(gateway: "Gateway", data_dir: Path, console: "Console") -> None:
+    from bailiwick.cli.demo_client import Client
     from bailiwick.cli.demo_lake import ensure_lake
-    from bailiwick.cli.demo_show import Client, print_how_to_connect, show_queries
+    from bailiwick.cli.demo_people import ANA, AUDREY, password_path, show_people
+    from bailiwick.cli.demo_show import print_how_to_connect, show_queries
 
-    password_path = data_dir / "admin-password"
-    password = (await asyncio.to_thread(password_path.read_text)).strip()
-    async with Client.connected(gateway.grpc_address, password) as client:
-        await ensure_lake(gateway.pool, client, data_dir, PIPELINE, console)
-        await show_queries(client, console)
-    print_how_to_connect(gateway.grpc_address, gateway.http_address, password_path, console)
+    admin_password = data_dir / "admin-password"
+    password = (await asyncio.to_thread(admin_password.read_text)).strip()
+    async with Client.connected(gateway.grpc_address, "admin", password) as admin:
+        await ensure_lake(gateway.pool, admin, data_dir, PIPELINE, console)
+        await show_queries(admin, console)
+        await show_people(gateway.grpc_address, admin, data_dir, console)
+    others = [password_path(data_dir, person) for person in (ANA, AUDREY)]
+    print_how_to_connect(gateway.grpc_address, gateway.http_address, admin_password, others, console)
 
 
 def _log_to_file(settings: "Config", data_dir: Path) -> TextIO:
     """The screen is for the show: what the gateway has to say goes to a file beside its engine's."""
+    from bailiwick.production import mark_as_demo
     from bailiwick.telemetry import logs
 
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mark_as_demo(data_dir)
     (data_dir / "log").mkdir(exist_ok=True, mode=0o700)
     stream = (data_dir / "log" / "gateway.log").open("a", buffering=1)
     logs.configure(settings.logging, stream=stream)

@@ -1,23 +1,18 @@
-"""The show: questions to the lake by ADBC, a client that we did not write, and how one connects oneself."""
+"""The show: questions to the lake, and how one connects oneself."""
 
-import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
 from rich.syntax import Syntax
 
+from bailiwick.cli.demo_client import Client
 from bailiwick.cli.table import draw_answer
-from bailiwick.client.errors import QueryFailed
-from bailiwick.errors import Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,66 +45,14 @@ GROUP BY ALL ORDER BY revenue DESC LIMIT 5""",
         "Iceberg remembers: what happened to the orders?",
         "SELECT committed_at, operation, summary['added-records'] AS added FROM shop.orders.snapshots",
     ),
-    Question(
-        "And what has the gateway just done?",
-        """SELECT query_id, door, state, rows, round(elapsed_ms) AS elapsed_ms
-FROM system.runtime.queries ORDER BY created_at DESC LIMIT 5""",
-    ),
 )
 FETCH = "SELECT * FROM shop.order_lines"
 
 
-class Client:
-    """ADBC, as `admin`. The driver blocks, and the gateway lives on this loop: so each call gets a thread."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        self.asking: asyncio.Future[pa.Table] | None = None
-
-    @classmethod
-    @asynccontextmanager
-    async def connected(cls, address: str, password: str) -> AsyncIterator["Client"]:
-        from adbc_driver_flightsql import dbapi
-
-        credentials = {"username": "admin", "password": password}
-        connection = await asyncio.to_thread(dbapi.connect, f"grpc://{address}", credentials, autocommit=True)
-        client = cls(connection)
-        try:
-            yield client
-        finally:
-            # The driver breaks if it is closed under a thread that still reads from it.
-            if client.asking is not None:
-                await asyncio.wait({client.asking})
-            await asyncio.to_thread(connection.close)
-
-    async def ask(self, sql: str) -> pa.Table:
-        """The whole answer. Whoever is cancelled meanwhile leaves the question to its thread."""
-        self.asking = asyncio.ensure_future(asyncio.to_thread(self._ask, sql))
-        return await asyncio.shield(self.asking)
-
-    def _ask(self, sql: str) -> pa.Table:
-        from adbc_driver_flightsql import dbapi
-
-        try:
-            with self._connection.cursor() as cursor:
-                cursor.execute(sql)
-                return cursor.fetch_arrow_table()
-        except dbapi.Error as error:
-            raise QueryFailed(Code.EXECUTION_FAILED, str(error)) from error
-
-
 async def show_queries(client: Client, console: Console) -> None:
     for question in QUESTIONS:
-        console.print()
-        console.print(Rule(escape(question.title), align="left", style="cyan"))
-        _print_code(console, question.sql, "sql")
-        started = time.monotonic()
-        answer = await client.ask(question.sql)
-        took_s = time.monotonic() - started
-        draw_answer(sys.stdout, answer)
-        console.print(f"[dim]{_counted(answer.num_rows)} in {took_s:.2f} s[/dim]")
-    console.print()
-    console.print(Rule("And all of the order lines, as Arrow", align="left", style="cyan"))
+        await show_answer(client, question, console)
+    print_title(console, "And all of the order lines, as Arrow")
     started = time.monotonic()
     answer = await client.ask(FETCH)
     took_s = time.monotonic() - started
@@ -119,8 +62,25 @@ async def show_queries(client: Client, console: Console) -> None:
     )
 
 
-def print_how_to_connect(grpc_address: str, http_address: str, password: Path, console: Console) -> None:
-    """`password` is the file that holds it."""
+async def show_answer(client: Client, question: Question, console: Console) -> None:
+    print_title(console, question.title)
+    print_code(console, question.sql, "sql")
+    started = time.monotonic()
+    answer = await client.ask(question.sql)
+    took_s = time.monotonic() - started
+    draw_answer(sys.stdout, answer)
+    console.print(f"[dim]{_counted(answer.num_rows)} in {took_s:.2f} s[/dim]")
+
+
+def print_title(console: Console, title: str) -> None:
+    console.print()
+    console.print(Rule(escape(title), align="left", style="cyan"))
+
+
+def print_how_to_connect(
+    grpc_address: str, http_address: str, password: Path, others: Sequence[Path], console: Console
+) -> None:
+    """`password` is the file that holds the admin's, `others` those of the other people."""
     host, _, port = grpc_address.rpartition(":")
     adbc = f'''from pathlib import Path
 from adbc_driver_flightsql import dbapi
@@ -137,16 +97,19 @@ with dbapi.connect("grpc://{host}:{port}", credentials, autocommit=True) as conn
     console.print()
     console.print(Rule("Connect", align="left", style="green"))
     console.print("[bold]Python[/bold] (ADBC, pandas, polars)")
-    _print_code(console, adbc, "python")
+    print_code(console, adbc, "python")
     console.print("[bold]Shell[/bold]")
-    _print_code(console, shell, "bash")
+    print_code(console, shell, "bash")
     console.print(f"[bold]JDBC[/bold] (DBeaver and others; the password is in {escape(str(password))})")
     console.print(f"  {escape(jdbc)}", soft_wrap=True)
+    console.print("[bold]As somebody else[/bold] (user and password)")
+    for path in others:
+        console.print(f"  {path.name.removesuffix('-password')}, {escape(str(path))}", soft_wrap=True)
     console.print("[bold]Health and metrics[/bold]")
     console.print(f"  http://{http_address}/readyz, http://{http_address}/metrics", soft_wrap=True)
 
 
-def _print_code(console: Console, code: str, language: str) -> None:
+def print_code(console: Console, code: str, language: str) -> None:
     """In colours, and never cut or broken by us: one may want to copy it."""
     console.print(Syntax("", language, background_color="default").highlight(code), end="", soft_wrap=True)
 
