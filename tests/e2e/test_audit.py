@@ -106,7 +106,9 @@ def test_users_and_grants_are_told_without_passwords(lake: RunningGateway) -> No
     assert entries(lake, "kind = 'policy' AND outcome = 'finished' AND what LIKE 'GRANT SELECT%'")
     assert entries(lake, "kind = 'administration' AND what LIKE 'CREATE USER%'")
     assert entries(lake, "kind = 'sign_in' AND outcome = 'allowed'")
-    assert entries(lake, "kind = 'commit' AND what LIKE 'create table lake.audited.orders%'")
+    (query, *_) = entries(lake, "kind = 'query' AND what LIKE 'CREATE TABLE audited.orders%'")
+    assert query["tables_written"] == ["lake.audited.orders"]
+    assert entries(lake, "kind = 'commit' AND what LIKE 'create table lake.audited%'")
     told = json.dumps(rows(lake, "SELECT entry FROM system.runtime.audit", *OLGA))
     assert OLGA[1] not in told
     assert RITA[1] not in told

@@ -45,7 +45,7 @@ def kept_secrets(gateway: RunningGateway) -> set[str]:
 @pytest.fixture(scope="module")
 def secretive(gateway: RunningGateway) -> RunningGateway:
     rows(gateway, "CREATE NAMESPACE IF NOT EXISTS secretive")
-    rows(gateway, "CREATE OR REPLACE TABLE secretive.t AS SELECT 1 AS id")
+    rows(gateway, "CREATE TABLE secretive.t AS SELECT 1 AS id")
     failure(gateway, f"CREATE USERS x PASSWORD '{PASSWORD}'")
     rows(gateway, f"CREATE USER secret_sue PASSWORD '{PASSWORD}' ROLES (reader)")
     return gateway
