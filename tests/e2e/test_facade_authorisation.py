@@ -1,5 +1,6 @@
 """What each privilege lets one do to tables on a real gateway, and what a refusal says. All by plain SQL."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -49,6 +50,12 @@ def denied(gateway: RunningGateway, sql: str, privilege: str) -> None:
     assert privilege in text.lower(), text
 
 
+def nameless(text: str) -> str:
+    """A refusal without what differs from one to the next: the query's id and the names asked for."""
+    text = re.sub(r" ?\(query q\w+\)", "", text)
+    return re.sub(r"facade`?\.`?[tx]\b|facade_(hidden|absent)", "*", text)
+
+
 CHANGES = [
     ("insert", f"INSERT INTO {T} VALUES (3, 'c')"),
     ("delete", f"DELETE FROM {T} WHERE id = 1"),
@@ -66,11 +73,9 @@ CHANGES = [
 def test_a_change_without_its_privilege_is_refused_by_name(
     gateway: RunningGateway, privilege: str, sql: str
 ) -> None:
-    hidden, missing = refusal(gateway, sql), refusal(gateway, sql.replace(T, "lake.facade.missing"))
+    hidden, missing = refusal(gateway, sql), refusal(gateway, sql.replace(T, "lake.facade.x"))
     assert "NOT_FOUND" in hidden
-    assert hidden.replace("facade.t", "*").replace("`facade`.`t`", "*") == missing.replace(
-        "facade.missing", "*"
-    ).replace("`facade`.`missing`", "*")
+    assert nameless(hidden) == nameless(missing)
     others = {"select", "insert", "update", "delete", "alter", "drop"} - {privilege}
     grant(gateway, ", ".join(sorted(others)))
     grant(gateway, "create", "NAMESPACE lake.facade")
@@ -138,8 +143,8 @@ def test_lists_show_what_is_granted(gateway: RunningGateway) -> None:
     assert "facade_hidden" not in namespaces
     assert [row[1] for row in ask(gateway, "SHOW TABLES IN lake.facade")] == ["t"]
     hidden = refusal(gateway, "SHOW TABLES IN lake.facade_hidden")
-    missing = refusal(gateway, "SHOW TABLES IN lake.facade_nowhere")
-    assert hidden.replace("facade_hidden", "*") == missing.replace("facade_nowhere", "*")
+    missing = refusal(gateway, "SHOW TABLES IN lake.facade_absent")
+    assert nameless(hidden) == nameless(missing)
     denied(gateway, f"SELECT * FROM {T}", "select")
 
 
