@@ -90,7 +90,7 @@ def test_a_rule_for_a_role_reaches_its_members_and_never_an_admin(gateway: Runni
             ask(connection, "SELECT 1")
         rows(gateway, f"ALTER USER {CAROL} ENABLE")
     assert "ACCESS_DENIED" in refusal(gateway, "admin")
-    rows(gateway, "DROP ROLE acting_served")
+    rows(gateway, f"REVOKE ROLE acting_served FROM USER {CAROL}")
     assert "ACCESS_DENIED" in refusal(gateway, CAROL)
 
 

@@ -173,6 +173,24 @@ async def test_roles_and_tenants_say_whose_queries_are_there(
     assert (await ask(tables, count, ann)).column(0).to_pylist() == [len(seen)]
 
 
+@pytest.mark.parametrize(
+    ("who", "message"),
+    [
+        (Principal("bob", frozenset({"reader"}), "acme"), "no column secret"),
+        (Principal("olga", frozenset({"operator"}), "acme"), None),
+        (Principal("aude", frozenset({"auditor"})), None),
+        (ADMIN, "no column secret"),
+    ],
+)
+async def test_messages_which_may_quote_data_are_for_the_owner_and_for_admins(
+    tables: SystemTables, who: Principal, message: str | None
+) -> None:
+    sql = "SELECT error_code, error_message FROM system.runtime.queries WHERE query_id = 'q2'"
+    assert (await ask(tables, sql, who)).to_pylist() == [
+        {"error_code": "COLUMN_NOT_FOUND", "error_message": message}
+    ]
+
+
 @pytest.mark.parametrize("role", ["operator", "auditor", "admin"])
 async def test_nodes_are_there_for_those_who_look_after_them(tables: SystemTables, role: str) -> None:
     sql = "SELECT * FROM system.runtime.nodes"

@@ -7,7 +7,7 @@ they can be read when none answers. How a statement over them is run is the sand
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -166,7 +166,8 @@ def queries_table(queries: Callable[[Whose], Awaitable[Sequence[Query]]], wall: 
     async def rows(principal: Principal) -> pa.Table:
         visible = await queries(seen_by(principal))
         now = wall()
-        return pa.Table.from_pylist([_query_row(query, now) for query in visible], schema=QUERIES_SCHEMA)
+        rows = [_query_row(_as_seen_by(principal, query), now) for query in visible]
+        return pa.Table.from_pylist(rows, schema=QUERIES_SCHEMA)
 
     return SystemTable(QUERIES, QUERIES_SCHEMA, rows)
 
@@ -179,6 +180,14 @@ def nodes_table(nodes: Callable[[], Sequence[Node]]) -> SystemTable:
         return pa.Table.from_pylist([_node_row(node) for node in shown], schema=NODES_SCHEMA)
 
     return SystemTable(NODES, NODES_SCHEMA, rows)
+
+
+def _as_seen_by(principal: Principal, query: Query) -> Query:
+    """Messages quote values: who looks after queries without a right to the data is told the code only."""
+    is_own = Whose(principal.tenant, principal.name).covers(query.principal, query.tenant)
+    if query.failure is None or is_own or principal.is_admin:
+        return query
+    return replace(query, failure=replace(query.failure, message=""))
 
 
 def _query_row(query: Query, now: float) -> dict[str, Any]:
@@ -203,7 +212,7 @@ def _query_row(query: Query, now: float) -> dict[str, Any]:
         "tasks_done": query.tasks_done or None,
         "tasks_total": query.tasks_total or None,
         "error_code": None if query.failure is None else query.failure.code.value,
-        "error_message": None if query.failure is None else query.failure.message,
+        "error_message": None if query.failure is None else query.failure.message or None,
     }
 
 
