@@ -12,7 +12,7 @@ from bailiwick.catalog.commits import Loaded
 from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.facts import Facts
 from bailiwick.catalog.needs import HARMLESS_WHEN_RESTRICTED, Need
-from bailiwick.catalog.ownership import MadeHere
+from bailiwick.catalog.ownership import MadeHere, WithOwn
 from bailiwick.catalog.refusals import ForbiddenError, NoSuchNamespaceError
 from bailiwick.names import Namespace, TableName, spelled
 from bailiwick.policy import spelling
@@ -134,7 +134,7 @@ class Authority:
             Decided(what, privileges, decision.allowed, decision.because, rules, decision.is_visible)
         )
 
-    def _access(self, call: Call) -> Access:
+    def _access(self, call: Call) -> Access | WithOwn:
         return self._made_here.access(call.lease, call.access)
 
 
