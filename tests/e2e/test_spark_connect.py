@@ -23,6 +23,7 @@ from bailiwick.errors import BailiwickError, Code, Position
 from bailiwick.identity.principal import READER, Principal
 from bailiwick.ids import OperationId, new_operation_id
 from bailiwick.testing.engine import RunningEngine, running_engine
+from bailiwick.testing.engines import unproved
 
 pytestmark = pytest.mark.spark
 
@@ -324,7 +325,7 @@ async def test_the_current_schema_is_set_and_reset(running: RunningEngine, sessi
 
 async def test_two_long_queries_on_two_cores_let_short_ones_pass(running: RunningEngine) -> None:
     config = PoolConfig(interactive_s=1.0, long_running_max=2)
-    pool = SessionPool(running.engine, config, cores=2, warmup=Warmup(rounds=1))
+    pool = SessionPool(running.engine, config, cores=2, warmup=Warmup(rounds=1), prove=unproved)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(pool.stop)
         await pool.start()

@@ -9,7 +9,7 @@ from bailiwick.engines.sessions import Lease, SessionPool
 from bailiwick.engines.warmup import Warmup
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_operation_id
-from bailiwick.testing.engines import ScriptedEngine
+from bailiwick.testing.engines import ScriptedEngine, unproved
 
 ANN = Principal("ann", frozenset({"reader"}))
 BOB = Principal("bob", frozenset({"reader"}))
@@ -40,7 +40,7 @@ async def pool_of(
     settings: dict[str, float] | None = None,
 ) -> AsyncIterator[SessionPool]:
     config = PoolConfig.model_validate({"sessions": slots, **(settings or {})})
-    pool = SessionPool(engine, config, cores=2, clock=clock or MovedClock(), warmup=warmup)
+    pool = SessionPool(engine, config, cores=2, clock=clock or MovedClock(), warmup=warmup, prove=unproved)
     try:
         await pool.start(timeout_s=5)
         yield pool

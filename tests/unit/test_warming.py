@@ -10,7 +10,7 @@ from bailiwick.engines.sessions import SessionPool
 from bailiwick.engines.warmup import FIRST_STATEMENTS, USUAL_STATEMENTS, WARMUP_PRINCIPAL, Warmup
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import EMPTY
-from bailiwick.testing.engines import Answer, ScriptedEngine
+from bailiwick.testing.engines import Answer, ScriptedEngine, unproved
 
 
 async def test_as_many_sessions_as_slots_are_warm_before_the_start_returns() -> None:
@@ -29,7 +29,7 @@ async def test_as_many_sessions_as_slots_are_warm_before_the_start_returns() -> 
 async def test_a_session_that_warms_up_has_a_lease_of_its_own_that_ends_before_it_is_lent() -> None:
     gate = asyncio.Event()
     engine = ScriptedEngine({"SELECT 1": Answer(hold=gate)})
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1))
+    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1), prove=unproved)
     starting = asyncio.create_task(pool.start(timeout_s=5))
     await wait_until(lambda: engine.executed)
     warming = engine.executed[0]
@@ -45,7 +45,7 @@ async def test_the_start_waits_for_the_first_statements_and_a_query_ends_the_oth
     engine = ScriptedEngine(
         {FIRST_STATEMENTS[0]: Answer(hold=first), USUAL_STATEMENTS[2]: Answer(hold=others)}
     )
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1))
+    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1), prove=unproved)
     starting = asyncio.create_task(pool.start(timeout_s=5))
     await wait_until(lambda: engine.executed)
     assert not starting.done()

@@ -11,11 +11,8 @@ from bailiwick.catalog import metadata as tables
 from bailiwick.catalog import wire
 from bailiwick.catalog.call import DONE, Answer, Call
 from bailiwick.catalog.routes import Route
-from bailiwick.identity.principal import Principal
+from bailiwick.engines.canary import PRINCIPAL
 from bailiwick.names import TableName
-
-PRINCIPAL: Final = Principal("bailiwick-canary", frozenset({"bailiwick-canary"}))
-"""Known by its name. Made by the gateway alone, and granted nothing."""
 
 TABLE: Final = TableName(("bailiwick_canary",), "unstamped")
 

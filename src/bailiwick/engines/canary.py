@@ -10,11 +10,18 @@ from typing import Final
 from bailiwick.engines.engine import EngineSession
 from bailiwick.engines.launch import CATALOG
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId, new_operation_id
 from bailiwick.telemetry.logs import logger
 
 STATEMENT: Final = f"TABLE {CATALOG}.bailiwick_canary.unstamped"
 """The catalog serves this table, without a stamp, to the canary alone."""
+
+PRINCIPAL: Final = Principal("bailiwick-canary", frozenset({"bailiwick-canary"}))
+"""Whom the catalog sees. Made by the gateway alone, and granted nothing."""
+
+UNGUARDED: Final = "unguarded"
+"""The reason in the error's details."""
 
 _REFUSED_AS: Final = "unstamped"
 
@@ -43,6 +50,6 @@ def _not_guarded(what: str, cause: str | None) -> BailiwickError:
         "The engine is not used, because its guard is not at work: asked for a table that it must refuse, "
         f"{what}. Look whether the engine's log names io.bailiwick.Guard.",
         retryable=False,
-        details={"reason": "unguarded"},
+        details={"reason": UNGUARDED},
         cause_text=cause,
     )

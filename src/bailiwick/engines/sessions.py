@@ -9,7 +9,7 @@ While no engine is there, queries wait as they would for a busy one, and are ref
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +27,8 @@ from bailiwick.engines.admission import (
     Started,
     TimePassed,
 )
+from bailiwick.engines.canary import PRINCIPAL as CANARY_PRINCIPAL
+from bailiwick.engines.canary import check_guard
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.engine import Engine, EngineSession
 from bailiwick.engines.holders import Holders
@@ -40,6 +42,8 @@ from bailiwick.policy.access import Access
 from bailiwick.telemetry.logs import logger
 
 TICK_S: Final = 0.1
+
+Prove = Callable[[EngineSession, LeaseId], Awaitable[None]]
 
 _log = logger(__name__)
 
@@ -85,7 +89,10 @@ class SessionPool:
         clock: Clock = monotonic,
         warmup: Warmup | None = None,
         holders: Holders | None = None,
+        prove: Prove = check_guard,
     ) -> None:
+        """`prove` raises unless a new session refuses what it must."""
+        self._prove = prove
         self._engine = engine
         self._config = config
         self._clock = clock
@@ -93,7 +100,7 @@ class SessionPool:
         self._admission = Admission(_limits(config, cores))
         # The catalog may have been handed them before there was an engine to pool sessions of.
         self._holders = holders or Holders()
-        self._stock = Stock(engine, config, clock, prepare=self._warm_up, on_change=self._note_change)
+        self._stock = Stock(engine, config, clock, prepare=self._prepare, on_change=self._note_change)
         self._requests: dict[LeaseId, _Request] = {}
         self._sessionless: deque[_Request] = deque()
         self._lent: dict[LeaseId, tuple[Lease, Stocked]] = {}
@@ -277,6 +284,8 @@ class SessionPool:
         self._tell(Left(lease.id))
 
     def _refusal(self, refuse: Refuse) -> BailiwickError:
+        if self._stock.unguarded is not None:
+            return self._stock.unguarded
         has_place = any(request.lease == refuse.lease for request in self._sessionless)
         return refusal(refuse, is_engine_missing=has_place or not self._engine.is_ready)
 
@@ -290,7 +299,14 @@ class SessionPool:
         if request in self._sessionless:
             self._sessionless.remove(request)
 
-    async def _warm_up(self, session: EngineSession, on_fit: Callable[[], None]) -> None:
+    async def _prepare(self, session: EngineSession, on_fit: Callable[[], None]) -> None:
+        """See that the session refuses what it must, then warm it up."""
+        lease = new_lease_id()
+        self._holders.enter(session.handle, lease, CANARY_PRINCIPAL)
+        try:
+            await self._prove(session, lease)
+        finally:
+            self._holders.leave(session.handle)
         lease = new_lease_id()
         self._holders.enter(session.handle, lease, WARMUP_PRINCIPAL)
         try:
@@ -300,6 +316,8 @@ class SessionPool:
 
     async def _wait_until_stocked(self) -> None:
         while not self._stock.fit_count:
+            if self._stock.unguarded is not None:
+                raise self._stock.unguarded
             await self._wait_changed()
 
     async def _wait_changed(self) -> None:

@@ -7,9 +7,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, TypeGuard
 
 from bailiwick.clock import Clock
+from bailiwick.engines.canary import UNGUARDED
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.engine import Engine, EngineLost, EngineSession
 from bailiwick.errors import BailiwickError
@@ -53,6 +54,8 @@ class Stock:
         self._fit: set[EngineSession] = set()
         self._retry_at = float("-inf")
         self._is_closed = False
+        self.unguarded: BailiwickError | None = None
+        """Why no session of the engine may be used, as far as the last one tells."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -121,9 +124,10 @@ class Stock:
         try:
             session = await self._engine.open_session()
             await self._prepare(session, partial(self._note_fit, session))
-            is_fit = session.is_settled
+            is_fit, self.unguarded = session.is_settled, None
         except (BailiwickError, EngineLost, TimeoutError) as error:
             self._retry_at = self._clock() + RETRY_PAUSE_S
+            self.unguarded = error if _is_unguarded(error) else None
             _log.warning("a session could not be prepared", error=f"{type(error).__name__}: {error}")
         finally:
             self._opening -= 1
@@ -133,7 +137,7 @@ class Stock:
                 await session.close()
         if session is not None and is_fit:
             self._idle.append(Stocked(session, generation, opened_at))
-            self._on_change()
+        self._on_change()
 
     def _note_fit(self, session: EngineSession) -> None:
         self._fit.add(session)
@@ -156,3 +160,7 @@ class Stock:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_unguarded(error: Exception) -> TypeGuard[BailiwickError]:
+    return isinstance(error, BailiwickError) and error.details.get("reason") == UNGUARDED
