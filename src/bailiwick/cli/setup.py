@@ -22,6 +22,7 @@ from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.ids import LeaseId
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import EMPTY
+from bailiwick.policy.stamp import StampKey
 
 _TRAINER: Final = Access(Principal("bailiwick-training", frozenset({ADMIN})), EMPTY)
 
@@ -59,10 +60,11 @@ def _archive(java: Java, jars: Jars) -> str:
 def _train(archive: ClassArchive, scratch: Path) -> None:
     credential = new_token()
     catalog = CatalogService(MemoryBackend(), scratch / "warehouse")
-    facade = FacadeServer(catalog, _AnyLease(), credential)
+    stamp_key = StampKey.new()
+    facade = FacadeServer(catalog, _AnyLease(), credential, stamp_key=lambda: stamp_key)
     port = facade.start()
     try:
-        asyncio.run(archive.make(f"http://127.0.0.1:{port}/iceberg", credential))
+        asyncio.run(archive.make(f"http://127.0.0.1:{port}/iceberg", credential, stamp_key))
     finally:
         facade.stop()
 

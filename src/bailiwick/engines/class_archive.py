@@ -24,6 +24,7 @@ from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.engines.warmup import USUAL_STATEMENTS
 from bailiwick.errors import BailiwickError
 from bailiwick.ids import new_lease_id, new_operation_id
+from bailiwick.policy.stamp import StampKey
 
 _START_TIMEOUT_S = 120.0
 _WRITE_TIMEOUT_S = 120.0
@@ -69,7 +70,7 @@ class ClassArchive:
     def flags(self) -> tuple[str, ...]:
         return (f"-XX:SharedArchiveFile={self.path}", "-Xshare:auto") if self.is_made else ()
 
-    async def make(self, catalog_uri: str, credential: str) -> bool:
+    async def make(self, catalog_uri: str, credential: str, stamp_key: StampKey) -> bool:
         """Run the training against that catalog, which knows no tables yet and lets any lease in.
 
         True if there is an archive now; a failure only means that there is none.
@@ -79,7 +80,7 @@ class ClassArchive:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self.path.parent))
         try:
-            await self._train(scratch, catalog_uri, credential)
+            await self._train(scratch, catalog_uri, credential, stamp_key)
             with suppress(FileNotFoundError):
                 (scratch / self.path.name).replace(self.path)
             self._forget_old_ones()
@@ -97,7 +98,7 @@ class ClassArchive:
         for old in newest_first[_ARCHIVES_MAX:]:
             old.unlink(missing_ok=True)
 
-    async def _train(self, scratch: Path, catalog_uri: str, credential: str) -> None:
+    async def _train(self, scratch: Path, catalog_uri: str, credential: str, stamp_key: StampKey) -> None:
         places = launch.Places.under(scratch, EngineConfig())
         places.create()
         token = launch.new_token()
@@ -106,6 +107,7 @@ class ClassArchive:
         )
         launch.write_private(places.properties, launch.properties_text(properties))
         launch.write_private(places.credential, credential)
+        launch.write_private(places.stamp_key, stamp_key.text)
         flags = (f"-XX:ArchiveClassesAtExit={scratch / self.path.name}",)
         command = launch.java_command(
             self.java, self.jars, places, heap_bytes=_HEAP_BYTES, archive_flags=flags
