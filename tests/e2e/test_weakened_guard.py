@@ -32,14 +32,10 @@ NO_FILTER = Patch(
 )
 NO_MASK = Patch("Wrapping.java", "masked.getOrDefault(i, raw.get(i))", "raw.get(i)")
 NO_BARRIER = (
-    Patch("Wrapping.java", "if (!stamp.filters().isEmpty()) {", "if (false) {"),
-    Patch("Check.java", "wanted.add(Barrier.class);", "wanted.size();"),
+    Patch("Wrapping.java", "plan = marked(new Barrier(plan), mark);", ""),
+    Patch("Check.java", "wanted.add(Barrier.class);", ""),
 )
-NO_CHECK = Patch(
-    "Check.java",
-    "if (!operation.isProcedure()) {",
-    "if (false) {",
-)
+NO_CHECK = Patch("Check.java", "if (!operation.isProcedure()) {", "if (false) {")
 
 
 @contextmanager

@@ -6,7 +6,9 @@ for hidden values. What is expected of the last one is said by how the attempt i
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,7 @@ from bailiwick.errors import Code
 from bailiwick.testing.leaks import Outcome, Secrets, ask
 from bailiwick.testing.policy_house import House
 
+WORKERS = 3
 DENIED = frozenset({Code.ACCESS_DENIED, Code.NOT_SUPPORTED})
 ABSENT = frozenset({Code.TABLE_NOT_FOUND, Code.VIEW_NOT_FOUND, Code.SCHEMA_NOT_FOUND, Code.CATALOG_NOT_FOUND})
 WRONG = frozenset(
@@ -105,6 +108,8 @@ class Attacker:
     ledger: Ledger
     family: str
     connections: dict[tuple[str, str], Any]
+    ahead: Mapping[Attempt, tuple[Outcome, ...]] = field(default_factory=dict)
+    """What came of attempts that were made side by side before."""
 
     def connection(self, person: str, schema: str = "house") -> Any:
         """Kept between attempts: signing in is slow on purpose."""
@@ -125,13 +130,14 @@ class Attacker:
         return outcome
 
     def _made(self, attempt: Attempt) -> Outcome:
-        connection = self.connection(attempt.person, attempt.schema)
-        for statement in attempt.statements:
-            sql = self.house.filled_in(statement, "house")
-            outcome = ask(connection, sql, attempt.parameters)
+        outcomes = self.ahead.get(attempt)
+        if outcomes is None:
+            connection = self.connection(attempt.person, attempt.schema)
+            outcomes = tuple(made(self.house, connection, attempt))
+        for outcome in outcomes:
             self.search(attempt.what, outcome.text)
-        self.ledger.note(self.family, is_refused=outcome.is_refused)
-        return outcome
+        self.ledger.note(self.family, is_refused=outcomes[-1].is_refused)
+        return outcomes[-1]
 
     def search(self, what: str, text: str) -> None:
         """Fails if anything hidden stands in `text`."""
@@ -142,3 +148,28 @@ class Attacker:
     def noted(self, *, is_refused: bool) -> None:
         """One attempt that was not made of statements."""
         self.ledger.note(self.family, is_refused=is_refused)
+
+
+def made(house: House, connection: Any, attempt: Attempt) -> Iterator[Outcome]:
+    """What comes of each of its statements."""
+    for statement in attempt.statements:
+        yield ask(connection, house.filled_in(statement, "house"), attempt.parameters)
+
+
+def made_side_by_side(house: House, attempts: Sequence[Attempt]) -> dict[Attempt, tuple[Outcome, ...]]:
+    """For attempts that leave nothing behind: several at once, as many as engines can take."""
+
+    def some(part: Sequence[Attempt]) -> dict[Attempt, tuple[Outcome, ...]]:
+        with ExitStack() as stack:
+            opened: dict[tuple[str, str], Any] = {}
+            outcomes = {}
+            for attempt in part:
+                who = (attempt.person, attempt.schema)
+                if who not in opened:
+                    opened[who] = stack.enter_context(house.connected(*who))
+                outcomes[attempt] = tuple(made(house, opened[who], attempt))
+            return outcomes
+
+    parts = [attempts[number::WORKERS] for number in range(WORKERS)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return {attempt: outcomes for done in pool.map(some, parts) for attempt, outcomes in done.items()}

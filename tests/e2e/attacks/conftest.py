@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from attacks.attempt import Attacker, Ledger
-from bailiwick.testing.leaks import Secrets, ask
+from attacks.attempt import Attacker, Attempt, Ledger, made_side_by_side
+from bailiwick.testing.leaks import Outcome, Secrets, ask
 from bailiwick.testing.policy_house import House
 from bailiwick.testing.policy_tables import COUNTED_ROWS
 
@@ -37,12 +37,30 @@ def secrets(house: House) -> Secrets:
     return Secrets().with_more(words)
 
 
+@pytest.fixture(scope="module")
+def ahead(request: pytest.FixtureRequest, house: House) -> dict[Attempt, tuple[Outcome, ...]]:
+    """Attempts of a module that says that they may be made side by side; only those that are to be judged."""
+    if not getattr(request.module, "SIDE_BY_SIDE", False):
+        return {}
+    parameters = [
+        getattr(item, "callspec", None) for item in request.session.items if item.path == request.path
+    ]
+    attempts = [
+        call.params["attempt"] for call in parameters if call is not None and "attempt" in call.params
+    ]
+    return made_side_by_side(house, attempts)
+
+
 @pytest.fixture
 def attacker(
-    request: pytest.FixtureRequest, house: House, secrets: Secrets, connections: dict[tuple[str, str], Any]
+    request: pytest.FixtureRequest,
+    house: House,
+    secrets: Secrets,
+    connections: dict[tuple[str, str], Any],
+    ahead: dict[Attempt, tuple[Outcome, ...]],
 ) -> Attacker:
     family = request.path.stem.removeprefix("test_attack_")
-    return Attacker(house, secrets, LEDGER, family, connections)
+    return Attacker(house, secrets, LEDGER, family, connections, ahead)
 
 
 @pytest.fixture

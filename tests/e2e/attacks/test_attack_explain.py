@@ -13,6 +13,8 @@ from bailiwick.testing.raw_flight import descriptor, raw_flight
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 MODES = ("", "EXTENDED ", "COST ", "FORMATTED ", "CODEGEN ")
 EXPLAINED = {
     "a simple filter": "SELECT ssn, email, salary FROM people WHERE id < 5",

@@ -7,6 +7,8 @@ from attacks.attempt import Attacker, Attempt, gives, harmless, refused
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 HIDDEN_COLUMNS = ("_file", "_pos", "_partition", "_spec_id", "_deleted", "_metadata", "_metadata.file_path")
 
 ATTEMPTS: tuple[Attempt, ...] = (

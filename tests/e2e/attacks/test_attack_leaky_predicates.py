@@ -11,6 +11,8 @@ from attacks.attempt import Attacker, Attempt, gives, harmless
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 TABLES = {
     "people": ("name", "salary", "id", "region <> 'EU' OR region IS NULL"),
     "orders": ("status", "amount", "person_id", "amount > 9000000"),

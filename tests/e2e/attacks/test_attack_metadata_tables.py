@@ -6,6 +6,8 @@ from attacks.attempt import Attacker, Attempt, denied, harmless, refused
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 TABLES = (
     *("history", "snapshots", "files", "manifests", "partitions", "entries", "refs", "metadata_log_entries"),
     *("data_files", "delete_files", "position_deletes"),

@@ -6,6 +6,8 @@ from attacks.attempt import Attacker, Attempt, absent, denied, gives, refused
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 VISIBLE = 24
 
 ATTEMPTS: tuple[Attempt, ...] = (

@@ -34,9 +34,21 @@ def bound(house: House) -> Iterator[None]:
             "INSERT INTO lake.house.twice VALUES (1, 1, 'both'), (1, 0, 'VEILED-a'), (0, 1, 'VEILED-b'), (0, 0, 'VEILED-c')",
             "CREATE ROW FILTER first_of_two ON TABLE lake.house.twice FOR ROLE analyst USING (a = 1 OR a = 2)",
             "CREATE ROW FILTER second_of_two ON TABLE lake.house.twice FOR ROLE analyst USING (b = 1 OR b = 2)",
+            "CREATE TABLE lake.vault.messy (code STRING)",
+            "INSERT INTO lake.vault.messy VALUES ('1'), ('VEILED-code')",
+            "CREATE TABLE lake.house.checked (id INT, word STRING)",
+            "INSERT INTO lake.house.checked VALUES (1, 'VEILED-1'), (2, 'VEILED-2')",
+            "CREATE ROW FILTER checked_by ON TABLE lake.house.checked FOR ROLE analyst USING (id IN (SELECT CAST(m.code AS INT) FROM lake.vault.messy m))",
+            "CREATE TABLE lake.house.casted (id INT, word STRING, other STRING)",
+            "INSERT INTO lake.house.casted VALUES (1, 'VEILED-1', '1'), (2, 'VEILED-2', 'VEILED-x'), (3, 'VEILED-3', '0')",
+            "CREATE ROW FILTER casted_by ON TABLE lake.house.casted FOR ROLE analyst USING (10 / CAST(other AS INT) > 0)",
+            "CREATE MASK casted_word ON TABLE lake.house.casted COLUMN word FOR ROLE analyst USING (CAST(CAST(word AS INT) AS STRING))",
+            "CREATE TABLE lake.house.by_right (person_id INT, word STRING)",
+            "CREATE ROW FILTER by_right_of ON TABLE lake.house.by_right FOR ROLE analyst USING (person_id IN (SELECT e.person_id FROM lake.vault.entitled e WHERE e.who = current_user()))",
+            "GRANT INSERT ON TABLE lake.house.by_right TO ROLE analyst",
             *(
                 f"GRANT SELECT ON TABLE lake.house.{name} TO ROLE analyst"
-                for name in ("dated", "quoted", "owned", "twice")
+                for name in ("dated", "quoted", "owned", "twice", "checked", "casted", "by_right")
             ),
         ):
             outcome = ask(admin, sql)
@@ -81,6 +93,12 @@ ATTEMPTS: tuple[Attempt, ...] = (
     refused("a policy with a parameter", "CREATE ROW FILTER bad ON TABLE lake.house.twice FOR ROLE analyst USING (a = ?)", person="admin"),
     refused("two masks that could meet", "CREATE MASK second_ssn ON TABLE lake.house.people COLUMN ssn FOR ROLE analyst USING ('y')", person="admin"),
     harmless("everything of the dated", "SELECT * FROM dated"),
+    harmless("a rule whose own table breaks it", "SELECT id FROM checked"),
+    harmless("a rule whose own table breaks it, with a failing predicate", "SELECT raise_error(word) FROM checked"),
+    gives("a filter and a mask that fail on values", "SELECT id, word FROM casted", rows=[(1, None)]),
+    gives("a row that a filter with a subquery lets in", "INSERT INTO by_right VALUES (1, 'x')", "SELECT word FROM by_right", rows=[("x",)]),
+    denied("a row that a filter with a subquery does not let in", "INSERT INTO by_right VALUES (105, 'x')"),
+    denied("several rows, one of which it does not let in", "INSERT INTO by_right SELECT id, 'x' FROM range(1, 200)"),
 )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from attacks.attempt import Attacker, Attempt, absent, gives, harmless, refused
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 ALL = [(24,)]
 NONE = [(0,)]
 

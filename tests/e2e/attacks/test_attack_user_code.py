@@ -6,6 +6,8 @@ from attacks.attempt import Attacker, Attempt, refused
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 ATTEMPTS: tuple[Attempt, ...] = (
     refused("a program as a transformation", "SELECT TRANSFORM (ssn) USING 'cat' AS (a STRING) FROM people"),
     refused("a program on nothing", "SELECT TRANSFORM (1) USING 'id' AS (a STRING)"),
