@@ -75,7 +75,8 @@ final class Allowed {
         || expression instanceof ApplyFunctionExpression apply && isOurs(apply.function().getClass())
         || expression instanceof TransformExpression transform && isOurs(transform.function().getClass());
     if (!allowed) {
-      throw new Denied(Denied.NOT_ALLOWED, "The function " + expression.prettyName() + " is not allowed in statements.");
+      throw new Denied(
+          Denied.NOT_ALLOWED, "The function " + expression.prettyName() + " is not allowed in statements.");
     }
   }
 

@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.SparkStrategy;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Keeps what a person wrote above the row filters of a table. Spark moves conditions down through nodes that it knows to
- * bear it, and this it does not know. It does nothing else, and is gone when the plan runs.
+ * Keeps what a person wrote above the row filters of a table. Spark moves conditions down through nodes that it knows
+ * to bear it, and this it does not know. It does nothing else, and is gone when the plan runs.
  *
  * <p>Not a filter on something that is not deterministic, which Spark would not move through either: queries in joins
  * and in changes of tables must be deterministic.

@@ -35,6 +35,14 @@ final class Binding {
   }
 
   Expression filter(String text, List<Columns.Named> columns) {
+    return BoundRules.bound(text, true, columns, () -> boundFilter(text, columns));
+  }
+
+  Expression mask(String text, List<Columns.Named> columns) {
+    return BoundRules.bound(text, false, columns, () -> boundMask(text, columns));
+  }
+
+  private Expression boundFilter(String text, List<Columns.Named> columns) {
     LogicalPlan analysed = policies.analysed(new Filter(allowed(text), standIn(columns)));
     if (!(analysed instanceof Filter filter) || !(filter.child() instanceof SubqueryAlias)) {
       throw new IllegalArgumentException("A row filter is a condition on one row.");
@@ -45,7 +53,7 @@ final class Binding {
     return deterministic(filter.condition());
   }
 
-  Expression mask(String text, List<Columns.Named> columns) {
+  private Expression boundMask(String text, List<Columns.Named> columns) {
     Expression parsed = allowed(text);
     Alias shown = alias(parsed, "shown");
     LogicalPlan analysed = policies.analysed(new Project(Describe.seq(List.of(shown)), standIn(columns)));
@@ -60,12 +68,13 @@ final class Binding {
   Expression allowed(String text) {
     Expression parsed = policies.parsed(text);
     Parsed parts = parts(parsed);
-    if (!parts.kind().equals(Kinds.READ) || !parts.parameters.isEmpty() || parts.dynamicNames) {
+    if (!Kinds.of(parts.nodes).equals(Kinds.READ) || !parts.parameters.isEmpty() || parts.dynamicNames) {
       throw new IllegalArgumentException("A rule is an expression, with no more than queries inside.");
     }
     for (String function : parts.functions) {
-      if (!FunctionRegistry$.MODULE$.builtin().functionExists(new FunctionIdentifier(function))) {
-        throw new IllegalArgumentException("A rule may use Spark's own functions only, not " + function + ".");
+      if (Forbidden.NAMES.contains(function)
+          || !FunctionRegistry$.MODULE$.builtin().functionExists(new FunctionIdentifier(function))) {
+        throw new IllegalArgumentException("A rule may use functions of Spark's that are allowed, not " + function + ".");
       }
     }
     for (List<String> name : parts.reads) {

@@ -3,10 +3,9 @@ package io.bailiwick;
 import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.command.ExplainCommand;
-import scala.Product;
+import scala.runtime.BoxedUnit;
 
 /** Refuses, before Spark resolves anything, what Spark carries out while it analyses. */
 final class Early extends Rule<LogicalPlan> {
@@ -29,15 +28,13 @@ final class Early extends Rule<LogicalPlan> {
     if (plan instanceof ExplainCommand) {
       operation.noteExplanation();
     }
-    new Walk() {
-      @Override
-      void visit(TreeNode<?> node) {
-        if (node instanceof Call) {
-          throw new Denied(Denied.NOT_ALLOWED, "CALL is for administrators, and stands for itself.");
-        }
-        into((Product) node);
+    // What an EXPLAIN holds is looked at when Spark comes to analyse it.
+    plan.foreachWithSubqueries(node -> {
+      if (node instanceof Call) {
+        throw new Denied(Denied.NOT_ALLOWED, "CALL is for administrators, and stands for itself.");
       }
-    }.each(plan);
+      return BoxedUnit.UNIT;
+    });
     return plan;
   }
 }

@@ -44,8 +44,15 @@ record Explanation(SparkSession session, ExplainCommand command) {
 
   private DataSourceV2Relation restricted() {
     DataSourceV2Relation[] found = {null};
-    LogicalPlan explained = session.sessionState()
-        .executePlan(command.logicalPlan(), CommandExecutionMode$.MODULE$.SKIP()).analyzed();
+    LogicalPlan explained;
+    try {
+      explained = session.sessionState()
+          .executePlan(command.logicalPlan(), CommandExecutionMode$.MODULE$.SKIP()).analyzed();
+    } catch (Denied denied) {
+      throw denied;
+    } catch (Exception error) {
+      return null; // Spark shows what is wrong with a query in the place of its plan.
+    }
     explained.foreachWithSubqueries(node -> {
       found[0] = node instanceof DataSourceV2Relation relation && Mark.isAnyOn(relation) ? relation : found[0];
       return BoxedUnit.UNIT;

@@ -14,7 +14,7 @@ import scala.Tuple3;
  * call methods by name, read files by name or tell which file a row lies in.
  */
 final class Forbidden {
-  private static final List<String> NAMES = List.of(
+  static final List<String> NAMES = List.of(
       "reflect", "try_reflect", "java_method", "input_file_name", "input_file_block_start", "input_file_block_length",
       "from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf");
 

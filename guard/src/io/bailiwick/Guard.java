@@ -8,8 +8,8 @@ import scala.runtime.BoxedUnit;
 /**
  * Enforces inside Spark what the gateway decided, for SQL and DataFrames alike. Named in `spark.sql.extensions`.
  *
- * <p>It knows no policy: each table brings a stamp, and what has none cannot be read. Spark goes on without an extension
- * that it cannot load, so the gateway tries each engine and each session with a table that has no stamp.
+ * <p>It knows no policy: each table brings a stamp, and what has none cannot be read. Spark goes on without an
+ * extension that it cannot load, so the gateway tries each session with a table that has no stamp.
  */
 public final class Guard extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override

@@ -9,9 +9,9 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Lets files and row groups be skipped although there is a barrier: what a person asks of plain columns is asked below it
- * too. Only copies go there, and only of conditions that cannot fail and that do nothing but compare, so that they tell
- * nothing of a row that the filters leave out. Columns behind a mask are expressions by now, and stay above.
+ * Lets files and row groups be skipped although there is a barrier: what a person asks of plain columns is asked below
+ * it too. Only copies go there, and only of conditions that cannot fail and that do nothing but compare, so that they
+ * tell nothing of a row that the filters leave out. Columns behind a mask are expressions by now, and stay above.
  *
  * <p>Being an optimisation, it may be switched off without harm.
  */

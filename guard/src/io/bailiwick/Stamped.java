@@ -54,7 +54,7 @@ record Stamped(Stamp stamp, Schema schema, boolean isDerived) {
   }
 
   /**
-   * Whether this session's own catalog loaded it: a global temporary view, say, brings another session's relation along.
+   * Whether this session's own catalog loaded it: a global temporary view, say, brings another session's relation.
    * What a rule reads comes from the session in which rules are read, and from nowhere else.
    */
   private static boolean isOf(SparkSession session, CatalogPlugin catalog, Stamp stamp) {

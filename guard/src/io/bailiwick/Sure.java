@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.DataTypes;
 /**
  * Makes sure that a rule's expression never fails on a row: the error would show the row's values.
  *
- * <p>What could fail gives null instead, so the row is left out and the value is not shown. Expressions that cannot fail
- * are left as they are, for Spark understands them better.
+ * <p>What could fail gives null instead, so the row is left out and the value is not shown. Expressions that cannot
+ * fail are left as they are, for Spark understands them better.
  */
 final class Sure {
   private static final Set<Class<?>> CANNOT_FAIL = Set.of(

@@ -67,7 +67,8 @@ final class Writes {
       return;
     }
     Stamped stamped = target instanceof ResolvedTable resolved
-        ? Stamped.of(session, resolved.catalog(), resolved.table()) : Stamped.of(session, (DataSourceV2Relation) target);
+        ? Stamped.of(session, resolved.catalog(), resolved.table())
+        : Stamped.of(session, (DataSourceV2Relation) target);
     String name = target instanceof ResolvedTable resolved ? resolved.name() : ((DataSourceV2Relation) target).name();
     if (stamped == null || stamped.isDerived()) {
       throw new Denied(Denied.UNSTAMPED, name + " cannot be changed here.");
