@@ -18,7 +18,7 @@ from bailiwick.doors.flight_sql.type_info import TYPES
 from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.engine import EngineSession
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.principal import READER, Principal
+from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.queries.information_schema import information_schema
 from bailiwick.queries.sandbox import Sandbox
 from bailiwick.queries.system_tables import SystemTables
@@ -26,7 +26,7 @@ from bailiwick.testing.engine import RunningEngine, running_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-ANN = Principal("ann", frozenset({READER}))
+ANN = Principal("ann", frozenset({ADMIN}))
 
 NUMBERS = itertools.count()
 TYPE_NAMES = (
