@@ -14,7 +14,7 @@ import pytest
 from bailiwick.catalog.wire import Json
 from bailiwick.database.database import Database
 from bailiwick.database.schema import catalog_outcomes
-from bailiwick.testing.asking import failure, rows, value
+from bailiwick.testing.asking import start_client, value
 from bailiwick.testing.gateway import RunningGateway, clean_environment, command, running_gateway
 from bailiwick.testing.iceberg import create_request
 from bailiwick.testing.manifests import append
@@ -118,13 +118,14 @@ def test_one_can_ask_what_became_of_a_change_that_a_dying_gateway_made(tmp_path:
     (deadly / "sitecustomize.py").write_text(DEADLY)
     data_dir = tmp_path / "data"
     with running_gateway(data_dir, settings={"PYTHONPATH": str(deadly)}) as gateway:
-        rows(gateway, "CREATE NAMESPACE IF NOT EXISTS late")
-        rows(gateway, "CREATE TABLE late.fatal (n BIGINT) USING iceberg")
-        assert failure(gateway, "INSERT INTO late.fatal VALUES (1), (2)")
+        # By clients in processes of their own: a connection whose gateway dies cannot be closed in peace.
+        assert start_client(gateway, "CREATE NAMESPACE lake.late").wait(60) == 0
+        assert start_client(gateway, "CREATE TABLE lake.late.fatal (n BIGINT)").wait(60) == 0
+        assert start_client(gateway, "INSERT INTO lake.late.fatal VALUES (1), (2)").wait(60) != 0
         assert gateway.process.wait(60) == -9
     key = last_key(data_dir)
     with running_gateway(data_dir) as gateway:
-        assert value(gateway, "SELECT count(*) FROM late.fatal") == 2
+        assert value(gateway, "SELECT count(*) FROM lake.late.fatal") == 2
         assert show(gateway, key).startswith("committed: the change was made\nlate.fatal, by admin, ")
         assert show(gateway, new_key()).startswith("not committed")
         assert show(gateway, str(uuids.uuid4())).startswith("unknown")
