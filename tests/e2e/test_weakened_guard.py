@@ -30,7 +30,7 @@ NO_FILTER = Patch(
     "plan = marked(new Filter(condition, plan), mark);",
     "plan = marked(new Filter(Literal.create(true, DataTypes.BooleanType), plan), mark);",
 )
-NO_MASK = Patch("Wrapping.java", "masked.getOrDefault(i, raw.get(i))", "raw.get(i)")
+NO_MASK = Patch("Masking.java", "masked.getOrDefault(raw.get(i).exprId(), raw.get(i))", "raw.get(i)")
 NO_BARRIER = (
     Patch("Wrapping.java", "plan = marked(new Barrier(plan), mark);", ""),
     Patch("Check.java", "wanted.add(Barrier.class);", ""),

@@ -17,7 +17,7 @@ TABLES = (
 ATTEMPTS: tuple[Attempt, ...] = (
     *(denied(f"{name} of a restricted table", f"SELECT * FROM lake.house.people.{name}") for name in TABLES),
     refused("changes of a restricted table", "SELECT * FROM lake.house.people.changes"),
-    denied("files in other letters", "SELECT * FROM LAKE.HOUSE.PEOPLE.FILES"),
+    refused("files in other letters", "SELECT * FROM lake.house.people.FILES"),
     denied("files in backticks", "SELECT * FROM lake.house.`people`.`files`"),
     denied(
         "bounds of hidden values",

@@ -62,7 +62,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
         "SELECT min(lake.house.people.notes), max(lake.house.people.salary) < 1000 FROM lake.house.people",
         rows=[(None, True)],
     ),
-    gives("restricted table in upper case", "SELECT count(*) FROM LAKE.HOUSE.PEOPLE", rows=[(VISIBLE,)]),
+    refused("restricted table in upper case", "SELECT count(*) FROM LAKE.HOUSE.PEOPLE"),
     gives("restricted table as another", "SELECT count(*) FROM people AS secrets", rows=[(VISIBLE,)]),
     gives(
         "restricted table under the names of hidden ones",

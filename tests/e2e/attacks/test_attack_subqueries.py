@@ -49,7 +49,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     gives("a filter on a raw text", "SELECT count(*) FROM people WHERE email LIKE 'V%' OR notes LIKE 'V%' OR badge LIKE 'V%'", rows=NONE),
     gives("a join on raw values", "SELECT count(*) FROM people JOIN (SELECT explode(sequence(9021000, 9021100)) AS guess) ON salary = guess", rows=NONE),
     gives("a field of a struct", "SELECT DISTINCT home.city FROM people WHERE home IS NOT NULL", rows=[("somewhere",)]),
-    gives("a struct as a whole", "SELECT count(DISTINCT home.city), count(DISTINCT struct(home).col1.city) FROM people", rows=[(1, 1)]),
+    gives("a struct as a whole", "SELECT count(DISTINCT home.city), count(DISTINCT struct(home).home.city) FROM people", rows=[(1, 1)]),
     gives("a field by position", "SELECT DISTINCT inline.city FROM people, LATERAL inline(array(home)) AS inline WHERE home IS NOT NULL", rows=[("somewhere",)]),
     gives("NULL in a column that cannot be null", "SELECT count(*) FROM people WHERE badge IS NULL", rows=ALL),
     gives("NOT NULL in such a column", "SELECT count(*), count(badge), count(DISTINCT badge) FROM people WHERE badge IS NOT NULL", rows=[(0, 0, 0)]),
