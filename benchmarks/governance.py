@@ -41,12 +41,12 @@ RULES = (
     ("MASK", "bench.facts", "label", "concat('customer-', right(label, 4))"),
 )
 SCANS = (
-    "SELECT l_orderkey, l_shipinstruct FROM tpch.lineitem WHERE l_orderkey = {}",
-    "SELECT o_orderkey, o_comment FROM tpch.orders WHERE o_orderkey = {}",
-    "SELECT c_custkey, c_phone FROM tpch.customer WHERE c_custkey = {}",
+    "SELECT l_orderkey, l_shipinstruct FROM tpch.lineitem WHERE l_orderkey = -1",
+    "SELECT o_orderkey, o_comment FROM tpch.orders WHERE o_orderkey = -1",
+    "SELECT c_custkey, c_phone FROM tpch.customer WHERE c_custkey = -1",
 )
 RELATIONS = 24
-EXPLAINS_EACH = 15
+PLANS_EACH = 15
 SELECTIVE = "SELECT id, amount, label FROM bench.facts WHERE id = ?"
 SELECTIVE_EACH = 20
 
@@ -98,22 +98,26 @@ def tpch(arena: Arena, rounds: int) -> Measured:
 
 
 def planning(arena: Arena, rounds: int) -> Measured:
-    """EXPLAIN of many scans: everything up to the plan that would run. Texts vary: no answer is kept."""
+    """A query of many scans that find no file to read: nearly all of it is planning.
+
+    Texts differ by a comment: the gateway keeps no description of them, and Java compiles nothing anew. EXPLAIN
+    would not do: to those who are restricted it shows another plan than the one that runs.
+    """
     numbers = count(1)
     spent: dict[str, list[Cpu]] = {FREE: [], GOVERNED: []}
     with _pair(arena) as pair:
 
-        def explain(side: Adbc) -> None:
-            for _ in range(EXPLAINS_EACH):
-                side.rows(_many_relations(next(numbers)))
+        def plan(side: Adbc) -> None:
+            for _ in range(PLANS_EACH):
+                assert side.rows(_many_relations(next(numbers))) == []
 
         for number in range(rounds + 2):
             for side in pair.in_turn(number):
-                taken = pair.spent(explain, side)
+                taken = pair.spent(plan, side)
                 if number > 1:
                     spent[_who(pair, side)].append(taken)
-    engine_ms = {who: _median_ms(one.engine_s for one in spent[who]) / EXPLAINS_EACH for who in spent}
-    gateway_ms = {who: _median_ms(one.gateway_s for one in spent[who]) / EXPLAINS_EACH for who in spent}
+    engine_ms = {who: _median_ms(one.engine_s for one in spent[who]) / PLANS_EACH for who in spent}
+    gateway_ms = {who: _median_ms(one.gateway_s for one in spent[who]) / PLANS_EACH for who in spent}
     return Measured(
         name="planning, more CPU a relation",
         baseline=f"{engine_ms[FREE] / RELATIONS:.1f} ms",
@@ -122,7 +126,7 @@ def planning(arena: Arena, rounds: int) -> Measured:
         goal=2.0,
         higher_is_better=False,
         unit=" ms",
-        bounds=f"engine CPU of an EXPLAIN of {RELATIONS} scans, each with a filter and a mask: "
+        bounds=f"engine CPU of {RELATIONS} scans without a file, each with a filter and masks: "
         f"{engine_ms[GOVERNED]:.0f} ms against {engine_ms[FREE]:.0f} ms; the gateway's: "
         f"{gateway_ms[GOVERNED]:.0f} ms against {gateway_ms[FREE]:.0f} ms",
     )
@@ -184,8 +188,8 @@ def _median_ms(taken_s: Iterable[float]) -> float:
 
 
 def _many_relations(number: int) -> str:
-    scans = (SCANS[position % len(SCANS)].format(number) for position in range(RELATIONS))
-    return f"EXPLAIN {' UNION ALL '.join(scans)}"
+    scans = (SCANS[position % len(SCANS)] for position in range(RELATIONS))
+    return f"{' UNION ALL '.join(scans)} /* {number} */"
 
 
 def _ensure_tables(admin: Adbc) -> None:
