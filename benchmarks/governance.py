@@ -100,8 +100,8 @@ def tpch(arena: Arena, rounds: int) -> Measured:
 def planning(arena: Arena, rounds: int) -> Measured:
     """A query of many scans that find no file to read: nearly all of it is planning.
 
-    Texts differ by a comment: the gateway keeps no description of them, and Java compiles nothing anew. EXPLAIN
-    would not do: to those who are restricted it shows another plan than the one that runs.
+    Texts differ by a comment: the gateway keeps no description of them, and Java compiles nothing anew.
+    EXPLAIN would not do: to those who are restricted it shows another plan than the one that runs.
     """
     numbers = count(1)
     spent: dict[str, list[Cpu]] = {FREE: [], GOVERNED: []}
