@@ -24,7 +24,10 @@ NOWHERE = {"BAILIWICK_URL": "", "BAILIWICK_PASSWORD": "", "BAILIWICK_TOKEN": ""}
     "arguments",
     [
         ["--help"],
-        *([name, "--help"] for name in ("serve", "query", "user", "token", "audit", "doctor", "check-config")),
+        *(
+            [name, "--help"]
+            for name in ("serve", "query", "user", "token", "audit", "doctor", "check-config")
+        ),
     ],
 )
 def test_every_command_explains_itself(arguments: list[str]) -> None:
