@@ -14,6 +14,8 @@ from bailiwick.catalog.routes import Route
 from bailiwick.engines.canary import PRINCIPAL
 from bailiwick.names import TableName
 
+__all__ = ["PRINCIPAL", "TABLE", "answer", "is_asked_for"]
+
 TABLE: Final = TableName(("bailiwick_canary",), "unstamped")
 
 _UUID: Final = "00000000-0000-4000-8000-000000000000"
