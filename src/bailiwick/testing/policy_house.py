@@ -34,7 +34,7 @@ FILTERS = (
     "CREATE ROW FILTER eu_only ON TABLE lake.house.people FOR ROLE analyst EXCEPT ROLE auditor "
     "USING (region = 'EU')",
     "CREATE ROW FILTER us_only ON TABLE lake.house.people FOR ROLE us_analyst USING (region = 'US')",
-    "CREATE ROW FILTER entitled ON TABLE lake.house.orders FOR ROLE analyst EXCEPT ROLE auditor "
+    "CREATE ROW FILTER own_people ON TABLE lake.house.orders FOR ROLE analyst EXCEPT ROLE auditor "
     "USING (person_id IN (SELECT e.person_id FROM lake.vault.entitled e WHERE e.who = current_user()))",
     "CREATE ROW FILTER mild ON TABLE lake.house.events FOR ROLE analyst EXCEPT ROLE auditor "
     "USING (severity <= 3)",

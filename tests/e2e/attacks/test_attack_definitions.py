@@ -13,13 +13,13 @@ ATTEMPTS: tuple[Attempt, ...] = (
     denied("a masked column that is renamed", "ALTER TABLE lake.house.shelf RENAME COLUMN ssn TO nss", person="dora"),
     denied("a masked column that is dropped", "ALTER TABLE lake.house.shelf DROP COLUMN ssn", person="dora"),
     denied("the filter's column that is renamed", "ALTER TABLE lake.house.shelf RENAME COLUMN region TO area", person="dora"),
-    denied("the filter's column that is dropped", "ALTER TABLE lake.house.shelf DROP COLUMN region", person="dora"),
-    denied("a table that is moved to one's own", "ALTER TABLE lake.house.shelf RENAME TO lake.desk.shelf", person="dora"),
+    refused("the filter's column that is dropped", "ALTER TABLE lake.house.shelf DROP COLUMN region", person="dora"),
+    refused("a table that is moved to one's own", "ALTER TABLE lake.house.shelf RENAME TO desk.shelf", person="dora"),
     denied("a table that is replaced", "CREATE OR REPLACE TABLE lake.house.shelf (id INT, ssn STRING, region STRING)", person="dora"),
     denied("other places for files", "ALTER TABLE lake.house.shelf SET TBLPROPERTIES ('write.data.path' = '/tmp/x')", person="dora"),
     denied("no right to alter", "ALTER TABLE lake.house.shelf ADD COLUMN x INT", person="wanda"),
     denied("no right to drop", "DROP TABLE lake.house.shelf", person="wanda"),
-    refused("a table over a restricted one", "ALTER TABLE lake.desk.over RENAME TO lake.house.shelf", person="dora"),
+    refused("a table over a restricted one", "ALTER TABLE lake.desk.over RENAME TO house.shelf", person="dora"),
 )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_a_renamed_table_keeps_its_policies(attacker: Attacker, house: House) ->
         "GRANT SELECT ON NAMESPACE lake.desk_open TO ROLE keeper",
         first="CREATE NAMESPACE lake.desk_open",
     )
-    _as_admin(house, "ALTER TABLE lake.house.before RENAME TO lake.desk_open.after")
+    _as_admin(house, "ALTER TABLE lake.house.before RENAME TO desk_open.after")
     attacker.judge(
         gives(
             "under its new name",
@@ -118,7 +118,7 @@ def test_a_renamed_table_keeps_its_policies(attacker: Attacker, house: House) ->
 def test_another_table_under_the_old_name_is_covered_as_well(attacker: Attacker, house: House) -> None:
     _made(house, "swapped")
     for sql in (
-        "ALTER TABLE lake.house.swapped RENAME TO lake.house.swapped_old",
+        "ALTER TABLE lake.house.swapped RENAME TO house.swapped_old",
         "CREATE TABLE lake.house.swapped (id INT, ssn STRING, region STRING)",
         "INSERT INTO lake.house.swapped VALUES (1, 'VEILED-x', 'EU'), (2, 'VEILED-x', 'US')",
         "GRANT SELECT ON TABLE lake.house.swapped TO ROLE keeper",

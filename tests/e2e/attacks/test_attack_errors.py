@@ -31,7 +31,7 @@ STATEMENTS = (
     "TRUNCATE TABLE {table}",
     "MERGE INTO {table} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
     "ALTER TABLE {table} ADD COLUMN x INT",
-    "ALTER TABLE {table} RENAME TO lake.vault.other",
+    "ALTER TABLE {table} RENAME TO vault.other",
     "ALTER TABLE {table} DROP COLUMN word",
     "ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')",
     "ALTER TABLE {table} CREATE BRANCH x",

@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from attacks.attempt import Attacker, Attempt, absent, gives, harmless
+from attacks.attempt import Attacker, Attempt, gives, harmless
 from bailiwick._generated import FlightSql_pb2 as sql_messages
 from bailiwick.testing.leaks import ask
 from bailiwick.testing.policy_house import PASSWORD, House
@@ -27,7 +27,7 @@ EXPLAINED = {
     "a write": "INSERT INTO lake.desk.explained SELECT id FROM people",
 }
 TELLING = (
-    *("vault", "entitled", "'EU'", "= EU", "sha2(", "right(ssn", "somewhere", "severity#", "<= 3"),
+    *("vault", "entitled", "'EU'", "= EU", "sha2(", "right(ssn", "somewhere", "<= 3"),
     *(
         "rowCount",
         "sizeInBytes",
@@ -46,8 +46,8 @@ PLANS: tuple[Attempt, ...] = tuple(
     for what, sql in EXPLAINED.items()
 )
 OTHERS: tuple[Attempt, ...] = (
-    absent("a plan of a hidden table", "EXPLAIN SELECT * FROM lake.vault.secrets"),
-    absent("a plan with codegen of a hidden table", "EXPLAIN CODEGEN SELECT * FROM lake.vault.secrets"),
+    harmless("a plan of a hidden table", "EXPLAIN SELECT * FROM lake.vault.secrets"),
+    harmless("a plan with codegen of a hidden table", "EXPLAIN CODEGEN SELECT * FROM lake.vault.secrets"),
     harmless("a plan of a plan", "EXPLAIN EXTENDED EXPLAIN SELECT * FROM people"),
     harmless("a plan of a description", "EXPLAIN DESCRIBE QUERY SELECT * FROM people"),
     harmless("own queries in the history", "SELECT * FROM system.runtime.queries"),

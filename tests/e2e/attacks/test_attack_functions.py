@@ -34,7 +34,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     ),
     refused("row ids", "SELECT _row_id, _last_updated_sequence_number FROM people"),
     refused("a descriptor file", "SELECT from_protobuf(to_binary('00', 'hex'), 'M', '/etc/passwd')"),
-    refused(
+    harmless(
         "a document that names a file",
         "SELECT xpath_string('<!DOCTYPE a [<!ENTITY b SYSTEM \"file:///etc/passwd\">]><a>&b;</a>', 'a')",
     ),

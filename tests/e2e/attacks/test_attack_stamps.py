@@ -136,6 +136,10 @@ FORGED: dict[str, Forge] = {
     ),
     "without any right": lambda key, stamp: key.seal(replace(stamp, actions=frozenset())),
 }
+UNREADABLE = frozenset({"empty", "nonsense", "two dots", "without a seal"})
+REFUSED = {Code.ACCESS_DENIED, Code.TABLE_NOT_FOUND}
+BROKEN = {Code.INTERNAL_ERROR, Code.INVALID_ARGUMENTS}
+"""What no gateway of ours sends cannot even be read."""
 STATEMENTS = (
     "SELECT * FROM lake.t.t",
     "SELECT count(*) FROM lake.t.t",
@@ -158,7 +162,6 @@ async def test_a_stamp_that_does_not_hold_is_worth_nothing(
             )
             assert "VEILED" not in f"{error.message} {error.details}"
             note(is_refused=True)
-        assert (await rig.refusal("SELECT * FROM lake.t.t")).code is Code.ACCESS_DENIED
     finally:
         rig.forge = None
 

@@ -70,7 +70,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     denied("another's view that is changed", "ALTER VIEW open_orders AS SELECT * FROM lake.house.people"),
     denied("another's view with other properties", "ALTER VIEW open_orders SET TBLPROPERTIES ('a' = 'b')"),
     denied("another's view that is dropped", "DROP VIEW open_orders"),
-    denied("another's view that is renamed", "ALTER VIEW open_orders RENAME TO lake.desk.open_orders"),
+    denied("another's view that is renamed", "ALTER VIEW open_orders RENAME TO desk.open_orders"),
     denied("a temporary view", "CREATE TEMPORARY VIEW mine AS SELECT * FROM people"),
     denied(
         "a temporary view named like a table", "CREATE OR REPLACE TEMP VIEW people AS SELECT 'forged' AS name"
