@@ -111,10 +111,10 @@ def planning(arena: Arena, rounds: int) -> Measured:
             for _ in range(PLANS_EACH):
                 assert side.rows(_many_relations(next(numbers))) == []
 
-        for number in range(rounds + 2):
+        for number in range(rounds + 3):
             for side in pair.in_turn(number):
                 taken = pair.spent(plan, side)
-                if number > 1:
+                if number > 2:
                     spent[_who(pair, side)].append(taken)
     engine_ms = {who: _median_ms(one.engine_s for one in spent[who]) / PLANS_EACH for who in spent}
     gateway_ms = {who: _median_ms(one.gateway_s for one in spent[who]) / PLANS_EACH for who in spent}
