@@ -25,6 +25,8 @@ NAME_CHARS_MAX = 128
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}", re.ASCII)
 TENANT_CHARS_MAX = 64
 TENANT = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}", re.ASCII)
+RESERVED = "bailiwick-"
+"""What the gateway calls itself where it acts for nobody: in the catalog, in the record."""
 USERS_MAX = 100_000
 
 
@@ -223,6 +225,12 @@ def check_name(name: str) -> None:
             f"A user's name has 1 to {NAME_CHARS_MAX} characters: letters A-Z, digits and _ . @ + -, "
             "and begins with a letter, a digit or _.",
             details={"reason": "name", "kind": "user"},
+        )
+    if name.lower().startswith(RESERVED):
+        raise BailiwickError(
+            Code.INVALID_ARGUMENTS,
+            f"Names that begin with {RESERVED} are the gateway's own. Choose another.",
+            details={"reason": "reserved", "kind": "user"},
         )
 
 
