@@ -27,6 +27,8 @@ class Outcome:
     table: pa.Table | None
     code: Code | None
     text: str
+    message: str = ""
+    """Of a failure; `text` has more than that."""
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -56,7 +58,7 @@ def refused(error: AdbcError) -> Outcome:
     details = [
         part.decode(errors="replace") if isinstance(part, bytes) else str(part) for part in _parts(error)
     ]
-    return Outcome(None, code_of(error), "\n".join([str(error), *details]))
+    return Outcome(None, code_of(error), "\n".join([str(error), *details]), str(error))
 
 
 def code_of(error: AdbcError) -> Code:

@@ -50,87 +50,78 @@ class HouseTable:
 def tables() -> tuple[HouseTable, ...]:
     """The tables that `house` and `copy` both have."""
     numbers = rows.Numbers()
+    return (_people(numbers), _orders(numbers), _products(numbers), _events(numbers), _regions())
+
+
+def _people(numbers: rows.Numbers) -> HouseTable:
     some, others = [*rows.EU_PEOPLE][:16], [*rows.OTHER_PEOPLE][:10]
     more = [*[*rows.EU_PEOPLE][16:], *[*rows.OTHER_PEOPLE][10:]]
-    return (
-        HouseTable(
-            "people",
-            (
-                ("id", "INT NOT NULL"),
-                ("name", "STRING"),
-                ("email", "STRING"),
-                ("ssn", "STRING NOT NULL"),
-                ("region", "STRING"),
-                ("salary", "DECIMAL(10,2)"),
-                ("score", "DOUBLE"),
-                ("born", "DATE"),
-                ("home", "STRUCT<city: STRING, geo: STRUCT<lat: DOUBLE, lon: DOUBLE>>"),
-                ("tags", "ARRAY<STRING>"),
-                ("phone", "STRING"),
-                ("notes", "STRING"),
-                ("badge", "STRING NOT NULL"),
-                ("manager", "INT"),
-            ),
-            (
-                Step(tuple(rows.people(numbers, [*some, *others], seed=1))),
-                Step(tuple(rows.people(numbers, more, seed=2))),
-            ),
-            partitioned="region",
-        ),
-        HouseTable(
-            "orders",
-            (
-                ("id", "BIGINT"),
-                ("person_id", "INT"),
-                ("region", "STRING"),
-                ("amount", "DECIMAL(12,2)"),
-                ("status", "STRING"),
-                ("placed", "TIMESTAMP"),
-                ("items", "ARRAY<STRUCT<sku: STRING, qty: INT>>"),
-                ("attributes", "MAP<STRING, STRING>"),
-                ("comment", "STRING"),
-            ),
-            (
-                Step(tuple(rows.orders(numbers, range(1, 41), seed=3))),
-                Step(tuple(rows.orders(numbers, range(41, 71), seed=4))),
-            ),
-            partitioned="days(placed)",
-        ),
-        HouseTable(
-            "products",
-            (
-                ("sku", "STRING NOT NULL"),
-                ("title", "STRING"),
-                ("price", "DECIMAL(8,2)"),
-                ("cost", "DECIMAL(10,2)"),
-                ("category", "STRING"),
-            ),
-            (Step(tuple(rows.products(numbers))),),
-        ),
-        HouseTable(
-            "events",
-            (
-                ("id", "INT"),
-                ("person_id", "INT"),
-                ("kind", "STRING"),
-                ("at", "TIMESTAMP"),
-                ("payload", "STRING"),
-                ("severity", "INT"),
-                ("weight", "INT"),
-            ),
-            (
-                Step(tuple(rows.events(numbers, range(1, 31), seed=5))),
-                Step(tuple(rows.events(numbers, range(31, 46), seed=6))),
-                Step(deletes="id % 10 = 3"),
-            ),
-            partitioned="kind",
-        ),
-        HouseTable(
-            "regions",
-            (("code", "STRING"), ("title", "STRING"), ("rank", "INT")),
-            (Step(tuple(rows.regions())),),
-        ),
+    columns = (
+        ("id", "INT NOT NULL"),
+        ("name", "STRING"),
+        ("email", "STRING"),
+        ("ssn", "STRING NOT NULL"),
+        ("region", "STRING"),
+        ("salary", "DECIMAL(10,2)"),
+        ("score", "DOUBLE"),
+        ("born", "DATE"),
+        ("home", "STRUCT<city: STRING, geo: STRUCT<lat: DOUBLE, lon: DOUBLE>>"),
+        ("tags", "ARRAY<STRING>"),
+        ("phone", "STRING"),
+        ("notes", "STRING"),
+        ("badge", "STRING NOT NULL"),
+        ("manager", "INT"),
     )
+    first = Step(tuple(rows.people(numbers, [*some, *others], seed=1)))
+    return HouseTable("people", columns, (first, Step(tuple(rows.people(numbers, more, seed=2)))), "region")
+
+
+def _orders(numbers: rows.Numbers) -> HouseTable:
+    columns = (
+        ("id", "BIGINT"),
+        ("person_id", "INT"),
+        ("region", "STRING"),
+        ("amount", "DECIMAL(12,2)"),
+        ("status", "STRING"),
+        ("placed", "TIMESTAMP"),
+        ("items", "ARRAY<STRUCT<sku: STRING, qty: INT>>"),
+        ("attributes", "MAP<STRING, STRING>"),
+        ("comment", "STRING"),
+    )
+    first = Step(tuple(rows.orders(numbers, range(1, 41), seed=3)))
+    more = Step(tuple(rows.orders(numbers, range(41, 71), seed=4)))
+    return HouseTable("orders", columns, (first, more), "days(placed)")
+
+
+def _products(numbers: rows.Numbers) -> HouseTable:
+    columns = (
+        ("sku", "STRING NOT NULL"),
+        ("title", "STRING"),
+        ("price", "DECIMAL(8,2)"),
+        ("cost", "DECIMAL(10,2)"),
+        ("category", "STRING"),
+    )
+    return HouseTable("products", columns, (Step(tuple(rows.products(numbers))),))
+
+
+def _events(numbers: rows.Numbers) -> HouseTable:
+    columns = (
+        ("id", "INT"),
+        ("person_id", "INT"),
+        ("kind", "STRING"),
+        ("at", "TIMESTAMP"),
+        ("payload", "STRING"),
+        ("severity", "INT"),
+        ("weight", "INT"),
+    )
+    first = Step(tuple(rows.events(numbers, range(1, 31), seed=5)))
+    more = Step(tuple(rows.events(numbers, range(31, 46), seed=6)))
+    return HouseTable("events", columns, (first, more, Step(deletes="id % 10 = 3")), "kind")
+
+
+def _regions() -> HouseTable:
+    columns = (("code", "STRING"), ("title", "STRING"), ("rank", "INT"))
+    return HouseTable("regions", columns, (Step(tuple(rows.regions())),))
 
 
 VIEWS: Mapping[str, str] = {

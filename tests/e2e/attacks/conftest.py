@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from attacks.attempt import Attacker, Attempt, Ledger, made_side_by_side
+from attacks.facade_house import FacadeHouse, facade_house
 from bailiwick.testing.leaks import Outcome, Secrets, ask
 from bailiwick.testing.policy_house import House
 from bailiwick.testing.policy_tables import COUNTED_ROWS
@@ -67,6 +68,12 @@ def attacker(
 def note(request: pytest.FixtureRequest) -> Callable[..., None]:
     """For families that need no house: count one attempt."""
     return partial(LEDGER.note, request.path.stem.removeprefix("test_attack_"))
+
+
+@pytest.fixture(scope="session")
+def facade(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FacadeHouse]:
+    with facade_house(tmp_path_factory.mktemp("facade")) as running:
+        yield running
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -6,7 +6,7 @@ It serves a catalog in memory over real files, which PyIceberg writes. Leases ar
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,9 @@ from bailiwick.ids import LeaseId
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import BoundColumn, Grant, Grantee, Policies, Privilege, RowFilter, Securable
 from bailiwick.policy.stamp import StampKey
+from bailiwick.testing.leaks import Secrets
+
+Note = Callable[..., None]
 
 CREDENTIAL = "the-credential-of-an-engine"
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "word": ["one", "two"]})
@@ -171,3 +174,11 @@ def _furnish(house: FacadeHouse) -> None:
         table = admin.create_table(name, rows.schema)
         table.append(rows)
         table.append(rows)
+
+
+def refused(answer: Answered, note: Note) -> None:
+    """It was, properly, and nothing hidden stands in the answer."""
+    assert 400 <= answer.status < 500, answer
+    assert Secrets().found_in(answer.text) == []
+    assert "Traceback" not in answer.text
+    note(is_refused=True)

@@ -104,15 +104,13 @@ LISTS = (
     "SELECT * FROM lake.house.peoples",
     "SELECT * FROM lake.vaults.secret",
 )  # fmt: skip
-UNIQUE = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|q_[A-Za-z0-9_-]+|\d{10,}|[0-9A-Z]{26}"
-)
+UNIQUE = re.compile(r"\(query q[0-9a-z]+\)")
 
 
 def told(connection: Any, sql: str, *names: str) -> tuple[str, str]:
     """Code and text, without the names that were asked for and what is unique to each query."""
     outcome = ask(connection, sql)
-    text = outcome.text
+    text = outcome.message or outcome.text
     for name in names:
         text = re.sub(re.escape(name), "NAME", text, flags=re.IGNORECASE)
     return str(outcome.code), UNIQUE.sub("UNIQUE", text)
@@ -128,14 +126,15 @@ def test_a_hidden_table_is_as_good_as_missing(attacker: Attacker, sql: str, pers
     ]
     attacker.search(sql, answers[0][1])
     assert answers[0] == answers[1]
-    assert answers[0][0] != "None"
+    # Spark shows what is wrong with a query in the place of its plan.
+    assert answers[0][0] != "None" or sql.startswith("EXPLAIN SELECT")
     attacker.noted(is_refused=True)
 
 
 @pytest.mark.parametrize("sql", VIEW_STATEMENTS)
 def test_a_hidden_view_is_as_good_as_missing(attacker: Attacker, sql: str) -> None:
     connection = attacker.connection("ana")
-    answers = [told(connection, sql.format(table=f"lake.vault.{name}"), name) for name in ("peep", "poop")]
+    answers = [told(connection, sql.format(table=f"lake.vault.{name}"), name) for name in ("peep", "pool")]
     attacker.search(sql, answers[0][1])
     assert answers[0] == answers[1]
     attacker.noted(is_refused=True)

@@ -14,7 +14,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     absent("hidden table by its full name", "SELECT * FROM lake.vault.secrets"),
     absent("hidden table in upper case", "SELECT * FROM LAKE.VAULT.SECRETS"),
     absent("hidden table in backticks", "SELECT * FROM `lake`.`vault`.`secrets`"),
-    absent("hidden table behind comments", "SELECT/**/*/**/FROM/**/lake./* */vault--\n.secrets"),
+    absent("hidden table behind comments", "SELECT /**/ * /**/ FROM/**/lake./* */vault--\n.secrets"),
     absent("hidden table without its catalog", "SELECT * FROM vault.secrets"),
     absent("hidden table by TABLE", "TABLE lake.vault.secrets"),
     absent("hidden table by a pipe", "FROM lake.vault.secrets |> SELECT *"),

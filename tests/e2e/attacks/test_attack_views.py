@@ -17,17 +17,17 @@ def lent(house: House) -> Iterator[None]:
     """Views that an administrator made over hidden tables and gave away."""
     with house.connected("admin") as admin, house.connected("ana") as ana:
         for sql in (
-            "CREATE VIEW lake.house.peephole AS SELECT * FROM lake.vault.secrets",
+            "CREATE VIEW lake.house.loophole AS SELECT * FROM lake.vault.secrets",
             "CREATE VIEW lake.house.half AS SELECT p.id, (SELECT max(word) FROM lake.vault.secrets) AS w "
             "FROM lake.house.people p",
             "CREATE VIEW lake.house.raw_people AS SELECT * FROM lake.house.people",
             "CREATE VIEW lake.house.who AS SELECT current_user() AS who, count(*) AS n FROM lake.house.people",
             *(
                 f"GRANT SELECT ON VIEW lake.house.{view} TO USER ana"
-                for view in ("peephole", "half", "raw_people", "who")
+                for view in ("loophole", "half", "raw_people", "who")
             ),
             "GRANT SELECT ON VIEW lake.house.who TO USER eve",
-            "GRANT SELECT ON VIEW lake.house.raw_people TO USER nils",
+            "GRANT SELECT ON VIEW lake.house.raw_people TO USER otto",
         ):
             outcome = ask(admin, sql)
             assert outcome.code is None, outcome.text
@@ -35,7 +35,7 @@ def lent(house: House) -> Iterator[None]:
             ana, "CREATE VIEW lake.desk.mine AS SELECT id, ssn, email, notes FROM lake.house.people"
         )
         assert outcome.code is None, outcome.text
-        outcome = ask(admin, "GRANT SELECT ON VIEW lake.desk.mine TO USER nils")
+        outcome = ask(admin, "GRANT SELECT ON VIEW lake.desk.mine TO USER otto")
         assert outcome.code is None, outcome.text
         yield
 
@@ -45,18 +45,24 @@ ATTEMPTS: tuple[Attempt, ...] = (
     harmless("a view over a view", "SELECT * FROM over_view"),
     harmless("sums of a view", "SELECT * FROM by_region"),
     gives("groups of a view", "SELECT region, people FROM by_region", rows=[("EU", 24)]),
-    refused("a lent view over a hidden table", "SELECT * FROM peephole"),
-    refused("a count over a lent view", "SELECT count(*) FROM peephole"),
+    refused("a lent view over a hidden table", "SELECT * FROM loophole"),
+    refused("a count over a lent view", "SELECT count(*) FROM loophole"),
     refused("a lent view that is half hidden", "SELECT id FROM half"),
     harmless("a lent view over a restricted table", "SELECT * FROM raw_people"),
     gives("rows of a lent view", "SELECT count(*), count(notes) FROM raw_people", rows=[(24, 0)]),
     gives("who reads a view", "SELECT * FROM who", rows=[("ana", 24)]),
     harmless("who else reads it", "SELECT who FROM lake.house.who", person="eve"),
     refused(
-        "a lent view by one who may not read its table", "SELECT * FROM lake.house.raw_people", person="nils"
+        "a lent view by one who may not read its table",
+        "SELECT * FROM lake.house.raw_people",
+        person="otto",
+        schema="copy",
     ),
     refused(
-        "a restricted person's view by one without rights", "SELECT * FROM lake.desk.mine", person="nils"
+        "a restricted person's view by one without rights",
+        "SELECT * FROM lake.desk.mine",
+        person="otto",
+        schema="copy",
     ),
     harmless("a view of one's own", "SELECT * FROM lake.desk.mine"),
     absent(
@@ -67,7 +73,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     denied("a view instead of a table", "CREATE OR REPLACE VIEW lake.house.people AS SELECT 1 AS id"),
     denied("a view where one may not", "CREATE VIEW lake.house.evil AS SELECT ssn FROM lake.house.people"),
     refused("a view in a hidden schema", "CREATE VIEW lake.vault.evil AS SELECT 1 AS a"),
-    denied("another's view that is changed", "ALTER VIEW open_orders AS SELECT * FROM lake.house.people"),
+    refused("another's view that is changed", "ALTER VIEW open_orders AS SELECT * FROM lake.house.people"),
     denied("another's view with other properties", "ALTER VIEW open_orders SET TBLPROPERTIES ('a' = 'b')"),
     denied("another's view that is dropped", "DROP VIEW open_orders"),
     denied("another's view that is renamed", "ALTER VIEW open_orders RENAME TO desk.open_orders"),
@@ -80,7 +86,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
         "a view with a text in double quotes",
         'CREATE VIEW lake.desk.quoted AS SELECT "ssn" AS a FROM lake.house.people',
     ),
-    harmless("a view's definition", "SHOW CREATE TABLE lake.house.peephole"),
+    harmless("a view's definition", "SHOW CREATE TABLE lake.house.loophole"),
     harmless("a view's description", "DESCRIBE TABLE EXTENDED lake.house.half"),
 )
 
