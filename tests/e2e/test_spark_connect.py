@@ -256,8 +256,9 @@ async def test_nothing_runs_on_whenever_the_interrupt_comes(running: RunningEngi
 async def test_a_change_goes_on_over_a_broken_stream(
     running: RunningEngine, session: EngineSession, wire: SeverableWire
 ) -> None:
-    # Like a change it gives little and takes its time: 40 tasks, each with a nap and some rows.
-    naps = "SELECT id, java_method('java.lang.Thread', 'sleep', 100L) AS nap FROM range(0, 40, 1, 40)"
+    # Like a change it gives little and takes its time: 40 tasks, each with something to count and some rows.
+    count = "aggregate(sequence(1L, 1000000L + id), 0L, (total, each) -> total + each)"
+    naps = f"SELECT id, {count} AS nap FROM range(0, 40, 1, 40)"
     hundred = "SELECT id * 100 + x AS id FROM explode(sequence(0, 99)) e(x)"
     sql = f"SELECT n.id, t.nap FROM ({naps}) t JOIN LATERAL ({hundred}) n"
     reader = Reader(running, session, sql, reattachable=True)

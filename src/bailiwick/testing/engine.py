@@ -82,7 +82,7 @@ class RunningEngine:
 
 
 async def run(session: EngineSession, sql: str, lease: LeaseId) -> pa.Table:
-    events = session.execute(sql, operation=new_operation_id(), lease=lease)
+    events = session.execute(sql, operation=new_operation_id(), lease=lease, may_call=True)
     streams = [event.data async for event in events if isinstance(event, Batch)]
     return pa.concat_tables(pyarrow.ipc.open_stream(stream).read_all() for stream in streams)
 

@@ -33,7 +33,7 @@ final class Allowed {
       CTERelationDef.class, CTERelationRef.class, WithCTE.class, OneRowRelation.class, LocalRelation.class,
       Range.class, EmptyRelation.class, ResolvedInlineTable.class, Generate.class, Window.class, Expand.class,
       Unpivot.class, Pivot.class, Sample.class, Repartition.class, RepartitionByExpression.class,
-      RebalancePartitions.class, ResolvedHint.class, MergeRows.class, PipeOperator.class, ReturnAnswer.class,
+      RebalancePartitions.class, ResolvedHint.class, MergeRows.class, PipeOperator.class, WindowGroupLimit.class,
       ResolvedIdentifier.class, ResolvedNamespace.class, CurrentNamespace$.class, ResolvedV2View.class,
       ResolvedNonPersistentFunc.class, ResolvedPersistentFunc.class, Barrier.class);
 

@@ -74,7 +74,8 @@ final class Binding {
     for (String function : parts.functions) {
       if (Forbidden.NAMES.contains(function)
           || !FunctionRegistry$.MODULE$.builtin().functionExists(new FunctionIdentifier(function))) {
-        throw new IllegalArgumentException("A rule may use functions of Spark's that are allowed, not " + function + ".");
+        throw new IllegalArgumentException(
+            "A rule may use functions of Spark's that are allowed, not " + function + ".");
       }
     }
     for (List<String> name : parts.reads) {

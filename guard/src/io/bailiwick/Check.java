@@ -17,9 +17,11 @@ import org.apache.spark.sql.catalyst.plans.logical.views.ResolvedV2View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.command.DescribeQueryCommand;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Product;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -36,9 +38,15 @@ final class Check extends Walk {
   }
 
   void plan(LogicalPlan plan) {
-    if (!operation.isProcedure()) {
+    if (!operation.isProcedure() && !isForDecoding(plan)) {
       each(plan);
     }
+  }
+
+  /** What Spark has analysed to learn how to turn rows into objects of its own. There are no rows in it. */
+  private static boolean isForDecoding(LogicalPlan plan) {
+    return plan instanceof DeserializeToObject decoding && decoding.child() instanceof LocalRelation rows
+        && CollectionConverters.asJava(rows.data()).isEmpty();
   }
 
   @Override
@@ -62,7 +70,17 @@ final class Check extends Walk {
       checkTable(table);
       return;
     }
+    if (operation.isLoop() && plan instanceof DataSourceV2ScanRelation planned) {
+      checkPlanned(planned.relation());
+      return;
+    }
+    if (operation.isLoop() && plan instanceof LogicalRDD) {
+      return; // The rows of the round before.
+    }
     Allowed.check(plan, operation);
+    if (plan instanceof UnionLoop) {
+      operation.noteLoop();
+    }
     checkCatalog(plan);
     new Writes(session).check(plan);
     if (plan instanceof V2WriteCommand write) {
@@ -101,6 +119,16 @@ final class Check extends Walk {
     }
     if (!isWhole) {
       throw Wrapping.broken(relation.name());
+    }
+  }
+
+  /** One that was checked before, as part of the whole query; Spark has moved things about since. */
+  private void checkPlanned(DataSourceV2Relation relation) {
+    Stamped stamped = Stamped.of(session, relation);
+    boolean isKnown = stamped != null && stamped.stamp().actions().contains(Writes.SELECT)
+        && (!stamped.stamp().isRestricted() || new Mark(session, stamped.stamp().sealed()).isOn(relation));
+    if (!isKnown) {
+      throw new Denied(Denied.UNSTAMPED, relation.name() + " cannot be read here.");
     }
   }
 

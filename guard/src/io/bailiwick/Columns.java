@@ -14,10 +14,12 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 final class Columns {
   private final Map<String, Attribute> attributes = new HashMap<>();
   private final Schema schema;
+  private final List<Path> paths = new ArrayList<>();
 
   Columns(Schema schema, List<? extends Attribute> output) {
     this.schema = schema;
     output.forEach(attribute -> attributes.put(attribute.name(), attribute));
+    collect(schema.asStruct(), List.of());
   }
 
   /** A field and what it lies in, the column first. `name` has a dot between them. */
@@ -37,6 +39,11 @@ final class Columns {
     NestedField column() {
       return fields.get(0);
     }
+
+    boolean isWithin(Path outer) {
+      return fields.size() >= outer.fields.size()
+          && fields.subList(0, outer.fields.size()).equals(outer.fields);
+    }
   }
 
   Attribute attribute(NestedField column) {
@@ -49,26 +56,24 @@ final class Columns {
 
   /** All columns and the fields of structs in them; what lies in arrays and maps has no path. */
   List<Path> paths() {
-    List<Path> paths = new ArrayList<>();
-    collect(schema.asStruct(), List.of(), paths);
     return paths;
   }
 
-  private static void collect(StructType struct, List<NestedField> above, List<Path> paths) {
+  private void collect(StructType struct, List<NestedField> above) {
     for (NestedField field : struct.fields()) {
       List<NestedField> fields = new ArrayList<>(above);
       fields.add(field);
       paths.add(new Path(fields));
       if (field.type().isStructType()) {
-        collect(field.type().asStructType(), fields, paths);
+        collect(field.type().asStructType(), fields);
       }
     }
   }
 
-  /** What the rule means by this column, under the name that its text has for it; null if it is not there. */
+  /** What the rule means by this column, under the name that its text has for it. Raises if it is not there. */
   Named bound(Stamp.Column column) {
     String name = column.name().toLowerCase(Locale.ROOT);
-    for (Path path : paths()) {
+    for (Path path : paths) {
       boolean isSame = column.fieldId() == null
           ? path.name().toLowerCase(Locale.ROOT).equals(name) : path.id() == column.fieldId();
       if (isSame && path.isColumn()) {
@@ -79,15 +84,15 @@ final class Columns {
         return new Named(path.column().name(), attribute(path.column()));
       }
     }
-    return null;
+    throw new IllegalArgumentException("a column that a rule reads is not there");
   }
 
   /** Whether a field of this id, or of one of these names, lies in an array or a map. */
   boolean hidesInside(Stamp.Mask mask) {
     boolean byId = mask.fieldId() != null && schema.findField(mask.fieldId()) != null
-        && paths().stream().noneMatch(path -> path.id() == mask.fieldId());
+        && paths.stream().noneMatch(path -> path.id() == mask.fieldId());
     return byId || mask.names().stream().anyMatch(name -> schema.caseInsensitiveFindField(name) != null
-        && paths().stream().noneMatch(path -> path.name().toLowerCase(Locale.ROOT).equals(name)));
+        && paths.stream().noneMatch(path -> path.name().toLowerCase(Locale.ROOT).equals(name)));
   }
 
   /** An attribute under the name that a rule has for it. */

@@ -22,6 +22,7 @@ record Operation(String id, String lease, String principal, boolean mayCall, boo
   /** Operations that are a CALL; what the procedure does inside is not a person's query. */
   private static final Set<String> PROCEDURES = remembered();
   private static final Set<String> EXPLANATIONS = remembered();
+  private static final Set<String> LOOPS = remembered();
 
   static Operation current(SparkContext spark) {
     String id = "";
@@ -57,6 +58,15 @@ record Operation(String id, String lease, String principal, boolean mayCall, boo
   /** Spark plans what is explained only after the EXPLAIN itself was analysed. */
   void noteExplanation() {
     note(EXPLANATIONS);
+  }
+
+  /** Whether it is a recursive query that was checked. Spark analyses its planned parts again, round by round. */
+  boolean isLoop() {
+    return LOOPS.contains(id);
+  }
+
+  void noteLoop() {
+    note(LOOPS);
   }
 
   private void note(Set<String> kind) {

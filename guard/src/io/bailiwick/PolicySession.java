@@ -1,5 +1,6 @@
 package io.bailiwick;
 
+import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -9,6 +10,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A session of the engine's own, in which rules are read.
@@ -49,14 +51,27 @@ final class PolicySession {
   }
 
   Expression parsed(String text) {
-    ParserInterface parser = session.sessionState().sqlParser();
+    return parsed(parser -> parser.parseExpression(text));
+  }
+
+  /** The parts of a table's full name. */
+  List<String> name(String text) {
+    scala.collection.immutable.Seq<String> parts = parsed(parser -> parser.parseMultipartIdentifier(text));
+    return CollectionConverters.asJava(parts);
+  }
+
+  private <T> T parsed(Parse<T> parse) {
     return inside(() -> {
       try {
-        return parser.parseExpression(text);
+        return parse.by(session.sessionState().sqlParser());
       } catch (Exception error) {
         throw Describe.unchecked(error);
       }
     });
+  }
+
+  private interface Parse<T> {
+    T by(ParserInterface parser) throws Exception;
   }
 
   /** Analysed and checked, as a query would be. */

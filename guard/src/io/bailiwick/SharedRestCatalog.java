@@ -15,6 +15,7 @@ import org.apache.iceberg.rest.RESTSessionCatalog;
 import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Tuple2;
 
@@ -33,6 +34,12 @@ public final class SharedRestCatalog extends SparkCatalog {
   /** The secret by which the facade knows this session. */
   String handle() {
     return handle;
+  }
+
+  /** The catalog deletes a table's files itself: once the table is gone, nobody has a right to them here. */
+  @Override
+  public boolean purgeTable(Identifier identifier) {
+    return icebergCatalog().dropTable(buildIdentifier(identifier), true);
   }
 
   @Override

@@ -18,6 +18,7 @@ record Stamp(
     String sealed,
     String lease,
     String principal,
+    String table,
     String uuid,
     double expiresAt,
     Set<String> actions,
@@ -92,8 +93,8 @@ record Stamp(
       masks.add(new Mask(text(rule, "name"), text(rule, "using"), number(rule.required("field_id")), names,
           columns(rule), tables(rule), flag(rule, "is_value")));
     }
-    return new Stamp(sealed, text(told, "lease"), text(told, "principal"), text(told, "uuid"),
-        told.required("expires_at").doubleValue(), Set.copyOf(texts(told.required("actions"))),
+    return new Stamp(sealed, text(told, "lease"), text(told, "principal"), text(told, "table"),
+        text(told, "uuid"), told.required("expires_at").doubleValue(), Set.copyOf(texts(told.required("actions"))),
         List.copyOf(filters), List.copyOf(masks), flag(told, "for_policy"));
   }
 
