@@ -29,6 +29,7 @@ _UNITS = {"m": 1 << 20, "g": 1 << 30}
 _BESIDE = Path(__file__).parent
 _EXTENSIONS = (
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "io.bailiwick.Constants",
     "io.bailiwick.Guard",
 )
 _OPENED_PACKAGES = (

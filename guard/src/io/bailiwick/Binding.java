@@ -50,7 +50,7 @@ final class Binding {
     if (!(filter.condition().dataType() instanceof BooleanType)) {
       throw new IllegalArgumentException("A row filter is true or false.");
     }
-    return deterministic(filter.condition());
+    return sound(filter.condition());
   }
 
   private Expression boundMask(String text, List<Columns.Named> columns) {
@@ -61,7 +61,7 @@ final class Binding {
         || !(CollectionConverters.asJava(project.projectList()).get(0) instanceof Alias bound)) {
       throw new IllegalArgumentException("A mask is an expression over one row.");
     }
-    return deterministic(bound.child());
+    return sound(bound.child());
   }
 
   /** The parse, of nothing but what a rule may be made of. */
@@ -116,11 +116,11 @@ final class Binding {
         Describe.seq(List.of()));
   }
 
-  private static Expression deterministic(Expression bound) {
+  private static Expression sound(Expression bound) {
     if (!bound.deterministic()) {
       throw new IllegalArgumentException("A rule decides the same way each time it is asked.");
     }
-    return bound;
+    return Sure.withSureQueries(bound);
   }
 
   /** As `wanted`, or null where it cannot be: what is shown instead of a value never fails. */
