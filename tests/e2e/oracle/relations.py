@@ -141,9 +141,8 @@ class Relations:
         """Rows of events turned into columns."""
         alias = self.alias()
         inner = f"(SELECT person_id, kind, weight FROM {self._version('events')})"
-        text = (
-            f"{inner} PIVOT (sum(weight) AS w, count(weight) AS n FOR kind IN ('click', 'sale')) AS {alias}"
-        )
+        pivoted = f"{inner} PIVOT (sum(weight) AS w, count(weight) AS n FOR kind IN ('click', 'sale'))"
+        text = f"(SELECT * FROM {pivoted}) AS {alias}"
         columns = ("person_id", "click_w", "click_n", "sale_w", "sale_n")
         return From(text, aliased(tuple(Column(name, Type.INT) for name in columns), alias))
 
