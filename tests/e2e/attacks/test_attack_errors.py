@@ -178,13 +178,15 @@ def test_browsing_tools_are_shown_nothing_hidden(attacker: Attacker, house: Hous
 RIGHTS: tuple[Attempt, ...] = (
     gives(
         "schemas that one may know",
-        "SELECT schema_name FROM information_schema.schemata",
+        "SELECT schema_name FROM lake.information_schema.schemata "
+        "WHERE schema_name IN ('house', 'vault', 'desk', 'copy')",
         rows=[],
         person="nils",
     ),
     gives(
         "tables that one may know",
-        "SELECT table_name FROM lake.information_schema.tables",
+        "SELECT table_name FROM lake.information_schema.tables "
+        "WHERE table_schema <> 'desk' AND table_name IN ('people', 'orders', 'secrets', 'regions')",
         rows=[("people",)],
         person="eve",
     ),

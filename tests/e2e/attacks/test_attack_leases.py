@@ -85,9 +85,9 @@ def test_anothers_query_is_neither_seen_nor_cancelled(attacker: Attacker, house:
         raw_flight(address, basic=("audra", PASSWORD)) as owner,
         raw_flight(address, basic=("ana", PASSWORD)) as thief,
     ):
-        command = sql_messages.CommandStatementQuery(query=f"{ENDLESS} /* of audra's */")
+        command = sql_messages.CommandStatementQuery(query=f"{ENDLESS} /* owned by audra */")
         info = owner.poll(descriptor(command)).info
-        (query,) = wait_until("running", lambda: running_queries(house.gateway, "of audra's"))
+        (query,) = wait_until("running", lambda: running_queries(house.gateway, "owned by audra"))
         request = flight_messages.CancelFlightInfoRequest(info=info).SerializeToString()
         try:
             with house.connected("ana") as connection:
@@ -97,7 +97,7 @@ def test_anothers_query_is_neither_seen_nor_cancelled(attacker: Attacker, house:
                 )
             with pytest.raises(Refused):
                 thief.act("CancelFlightInfo", request)
-            assert running_queries(house.gateway, "of audra's") == [query]
+            assert running_queries(house.gateway, "owned by audra") == [query]
         finally:
             owner.act("CancelFlightInfo", request)
     attacker.noted(is_refused=True)
