@@ -125,7 +125,7 @@ def test_rules_are_told_with_the_reads_they_touched(filtered: RunningGateway) ->
     assert seen == [("EU",)]
     (entry,) = entries(filtered, "what LIKE '%mark-1%' AND kind = 'query' AND principal = 'rita_of_audit'")
     assert entry["rules"] == ["row_filter eu_only on lake.audited.orders"]
-    (rule,) = entries(filtered, "outcome = 'finished' AND what LIKE 'CREATE ROW FILTER eu_only%'")
+    (rule,) = entries(filtered, "outcome = 'finished' AND what LIKE 'CREATE ROW FILTER eu_only%audited%'")
     assert (rule["kind"], "region = 'EU'" in rule["what"]) == ("policy", True)
 
 
