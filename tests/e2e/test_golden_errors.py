@@ -23,12 +23,15 @@ from bailiwick.errors import MEANINGS, BailiwickError, Code, Position
 from bailiwick.identity.principal import ADMIN, READER, Principal
 from bailiwick.ids import LeaseId, new_lease_id, new_operation_id
 from bailiwick.policy.access import Access
-from bailiwick.policy.model import EMPTY
+from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
 from golden_errors import GOLDEN, SETUP, Golden
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 ATTEMPTS_MAX = 8
+READERS_READ = Policies(
+    grants=(Grant("g", Grantee.role(READER), Securable("lake", ("golden",)), Privilege.SELECT),)
+)
 
 
 class OneHolder:
@@ -38,7 +41,7 @@ class OneHolder:
         self.role = ADMIN
 
     def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:  # noqa: ARG002
-        return Access(Principal("ann", frozenset({self.role})), EMPTY)
+        return Access(Principal("ann", frozenset({self.role})), READERS_READ)
 
 
 class Lake:
@@ -67,16 +70,24 @@ class Lake:
 async def lake(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lake]:
     data_dir = tmp_path_factory.mktemp("golden")
     holder = OneHolder()
-    facade = FacadeServer(CatalogService(MemoryBackend(), data_dir / "warehouse"), holder, "credential")
+    started: list[EmbeddedEngine] = []
+    facade = FacadeServer(
+        CatalogService(MemoryBackend(), data_dir / "warehouse"),
+        holder,
+        "credential",
+        stamp_key=lambda: started[0].stamp_key,
+    )
     port = facade.start()
     try:
-        async with EmbeddedEngine(
+        engine = EmbeddedEngine(
             EngineConfig(memory="1g", master="local[2]"),
             data_dir,
             catalog_uri=f"http://127.0.0.1:{port}/iceberg",
             credential="credential",
             connect=SparkConnectChannel,
-        ) as engine:
+        )
+        started.append(engine)
+        async with engine:
             opened = Lake(data_dir, holder, (await engine.open_session(), await engine.open_session()))
             for sql in SETUP:
                 await opened.run(sql)
@@ -133,10 +144,11 @@ async def test_one_of_two_changes_at_once_wins_and_the_other_may_be_retried(lake
 async def test_what_the_catalog_forbids_is_access_denied_in_its_own_words(lake: Lake) -> None:
     lake.holder.role = READER
     try:
-        error = await lake.failure("INSERT INTO lake.golden.t (id) VALUES (3)")
+        error = await lake.failure("DROP TABLE lake.golden.t")
     finally:
         lake.holder.role = ADMIN
     assert error.code is Code.ACCESS_DENIED
+    assert "lacks drop on table lake.golden.t" in error.message
     assert not error.message.startswith("Forbidden")
 
 

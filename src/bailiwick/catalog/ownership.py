@@ -57,23 +57,21 @@ class WithOwn:
     """By nothing but grants on what was made. All rules hold there, too."""
 
     def table(self, action: Privilege, table: Table) -> Decision:
-        decision = self.given.table(action, table)
-        return decision if decision.allowed else self._better(decision, self.own.table(action, table))
+        own = self.own.table(action, table)
+        return own if own.is_visible else self.given.table(action, table)
 
     def namespace(self, action: Privilege, catalog: str, namespace: Namespace) -> Decision:
         decision = self.given.namespace(action, catalog, namespace)
         if decision.allowed:
             return decision
-        return self._better(decision, self.own.namespace(action, catalog, namespace))
+        own = self.own.namespace(action, catalog, namespace)
+        return own if own.is_visible else decision
 
     def sees_table(self, catalog: str, name: TableName, uuid: str) -> bool:
         return any(access.sees_table(catalog, name, uuid) for access in (self.given, self.own))
 
     def sees_namespace(self, catalog: str, namespace: Namespace) -> bool:
         return any(access.sees_namespace(catalog, namespace) for access in (self.given, self.own))
-
-    def _better(self, given: Decision, own: Decision) -> Decision:
-        return own if own.is_visible else given
 
 
 class MadeHere:
