@@ -110,6 +110,5 @@ GOLDEN: tuple[Golden, ...] = (
     Golden("ALTER TABLE lake.golden.t RENAME TO golden.v", Code.DUPLICATE_TABLE, "42P07"),
     Golden("ALTER TABLE lake.golden.t ALTER COLUMN id TYPE STRING", Code.NOT_SUPPORTED, "0A000"),
     Golden("INSERT INTO lake.golden.t (id) SELECT CAST(NULL AS BIGINT)", Code.INVALID_ARGUMENTS, "42000"),
-    Golden("LOAD DATA INPATH 'x' INTO TABLE lake.golden.t", Code.NOT_SUPPORTED, "0A000"),
 )
 # fmt: on

@@ -143,7 +143,6 @@ BROKEN = {Code.INTERNAL_ERROR, Code.INVALID_ARGUMENTS}
 STATEMENTS = (
     "SELECT * FROM lake.t.t",
     "SELECT count(*) FROM lake.t.t",
-    "SELECT * FROM lake.t.t VERSION AS OF 1",
     "SELECT * FROM lake.t.t.files",
     "SELECT * FROM (SELECT 1) WHERE EXISTS (TABLE lake.t.t)",
 )
