@@ -40,7 +40,8 @@ public final class Engine {
       while (SparkEnv.get() == null || !SparkConnectService$.MODULE$.started()) {
         Thread.sleep(POLL_MS);
       }
-      System.out.println("bailiwick-engine listening on " + SparkConnectService$.MODULE$.localPort());
+      // On a line of its own, whatever was written before.
+      System.out.println("\nbailiwick-engine listening on " + SparkConnectService$.MODULE$.localPort());
     } catch (InterruptedException stopping) {
       Thread.currentThread().interrupt();
     }
