@@ -1,9 +1,12 @@
 """A catalog with policies, asked as engines and other clients ask it, without a socket between."""
 
 import uuid as uuids
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from bailiwick.catalog import wire
 from bailiwick.catalog.backend import CatalogBackend
@@ -12,20 +15,33 @@ from bailiwick.catalog.calls import Calls
 from bailiwick.catalog.commits import no_fence
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.ownership import Ownership
+from bailiwick.catalog.refusals import CatalogError
 from bailiwick.catalog.routes import Route, Target
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.wire import Json
 from bailiwick.identity.principal import Principal
 from bailiwick.names import Namespace, TableName
 from bailiwick.policy.access import Access
-from bailiwick.policy.model import Grant, Grantee, Policies, Privilege, Securable
+from bailiwick.policy.model import BoundColumn, Grant, Grantee, Policies, Privilege, RowFilter, Securable
 from bailiwick.policy.stamp import STAMP_CONFIG, Stamp, StampKey
-from bailiwick.testing.iceberg import create_request
+from bailiwick.testing.iceberg import column, create_request, schema
 
 ADMIN = Principal("ada", frozenset({"admin"}))
 ANN = Principal("ann", frozenset({"reader"}))
 BOB = Principal("bob", frozenset({"reader"}))
 T = TableName(("db",), "t")
+CREATE_VIEW = {
+    "name": "v",
+    "schema": schema(column(1, "a")),
+    "view-version": {
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 5,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+        "default-namespace": ["db"],
+    },
+}
 
 
 class Owners(Ownership):
@@ -112,3 +128,28 @@ class Desk:
 
 
 PLAIN, RESTRAINED = Client.PLAIN, Client.RESTRAINED
+
+
+def refusal(ask: Callable[..., Any], *what: Any, **more: Any) -> tuple[type[CatalogError], str]:
+    with pytest.raises(CatalogError) as raised:
+        ask(*what, **more)
+    return type(raised.value), raised.value.message
+
+
+def names(answer: Answer, key: str = "identifiers") -> Any:
+    return wire.parsed_object(answer.body)[key]
+
+
+def filtered(desk: Desk, who: Principal = ANN, using: str = "id = 1", **more: Any) -> None:
+    uuid = desk.service.find(T).uuid
+    columns = more.pop("columns", (BoundColumn("id", 1),))
+    rule = RowFilter(
+        "some",
+        Securable.table("lake", T, uuid),
+        frozenset({Grantee.user(who.name)}),
+        frozenset(),
+        using,
+        columns,
+        **more,
+    )
+    desk.add(filters=[rule])

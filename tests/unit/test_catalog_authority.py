@@ -1,23 +1,19 @@
 """What a principal sees and may do in the catalog is what was granted, and the rest is not there."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from catalog_desk import ADMIN, ANN, BOB, Desk, T
+from catalog_desk import ADMIN, ANN, BOB, CREATE_VIEW, Desk, T, filtered, names, refusal
 
 from bailiwick.catalog import canary, wire
-from bailiwick.catalog.call import Answer
 from bailiwick.catalog.refusals import (
-    CatalogError,
     ForbiddenError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NoSuchViewError,
 )
 from bailiwick.catalog.routes import Route
-from bailiwick.identity.principal import Principal
 from bailiwick.names import TableName
 from bailiwick.policy.model import (
     TABLE_PRIVILEGES,
@@ -25,54 +21,15 @@ from bailiwick.policy.model import (
     Grantee,
     Mask,
     Privilege,
-    RowFilter,
     Securable,
 )
 from bailiwick.policy.stamp import STAMP_CONFIG, Stamp
 from bailiwick.testing.iceberg import column, create_request, schema, set_properties
 
-CREATE_VIEW = {
-    "name": "v",
-    "schema": schema(column(1, "a")),
-    "view-version": {
-        "version-id": 1,
-        "schema-id": 0,
-        "timestamp-ms": 5,
-        "summary": {},
-        "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
-        "default-namespace": ["db"],
-    },
-}
-
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "warehouse")
-
-
-def refusal(ask: Callable[..., Any], *what: Any, **more: Any) -> tuple[type[CatalogError], str]:
-    with pytest.raises(CatalogError) as raised:
-        ask(*what, **more)
-    return type(raised.value), raised.value.message
-
-
-def names(answer: Answer, key: str = "identifiers") -> Any:
-    return wire.parsed_object(answer.body)[key]
-
-
-def filtered(desk: Desk, who: Principal = ANN, using: str = "id = 1", **more: Any) -> None:
-    uuid = desk.service.find(T).uuid
-    columns = more.pop("columns", (BoundColumn("id", 1),))
-    rule = RowFilter(
-        "some",
-        Securable.table("lake", T, uuid),
-        frozenset({Grantee.user(who.name)}),
-        frozenset(),
-        using,
-        columns,
-        **more,
-    )
-    desk.add(filters=[rule])
 
 
 # --- what is not granted is not there

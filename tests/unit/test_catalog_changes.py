@@ -1,24 +1,21 @@
 """A change of the catalog needs the privilege for what it really does, and a refusal says which."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from catalog_desk import ADMIN, ANN, BOB, Desk, Owners, T
+from catalog_desk import ADMIN, ANN, BOB, CREATE_VIEW, Desk, Owners, T, filtered, refusal
 
 from bailiwick.catalog import wire
 from bailiwick.catalog.call import Answer
 from bailiwick.catalog.calls import Calls
 from bailiwick.catalog.refusals import (
-    CatalogError,
     CommitFailedError,
     ForbiddenError,
     NoSuchTableError,
 )
 from bailiwick.catalog.routes import Route
 from bailiwick.catalog.wire import Json
-from bailiwick.identity.principal import Principal
 from bailiwick.names import TableName
 from bailiwick.policy.model import (
     ALL_PRIVILEGES,
@@ -28,55 +25,16 @@ from bailiwick.policy.model import (
     Grantee,
     Mask,
     Privilege,
-    RowFilter,
     Securable,
 )
 from bailiwick.policy.stamp import STAMP_CONFIG
 from bailiwick.testing.iceberg import column, create_request, schema, set_properties, staged_updates
 from bailiwick.testing.manifests import append, change, current_manifests
 
-CREATE_VIEW = {
-    "name": "v",
-    "schema": schema(column(1, "a")),
-    "view-version": {
-        "version-id": 1,
-        "schema-id": 0,
-        "timestamp-ms": 5,
-        "summary": {},
-        "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
-        "default-namespace": ["db"],
-    },
-}
-
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "warehouse")
-
-
-def refusal(ask: Callable[..., Any], *what: Any, **more: Any) -> tuple[type[CatalogError], str]:
-    with pytest.raises(CatalogError) as raised:
-        ask(*what, **more)
-    return type(raised.value), raised.value.message
-
-
-def names(answer: Answer, key: str = "identifiers") -> Any:
-    return wire.parsed_object(answer.body)[key]
-
-
-def filtered(desk: Desk, who: Principal = ANN, using: str = "id = 1", **more: Any) -> None:
-    uuid = desk.service.find(T).uuid
-    columns = more.pop("columns", (BoundColumn("id", 1),))
-    rule = RowFilter(
-        "some",
-        Securable.table("lake", T, uuid),
-        frozenset({Grantee.user(who.name)}),
-        frozenset(),
-        using,
-        columns,
-        **more,
-    )
-    desk.add(filters=[rule])
 
 
 # --- changes
