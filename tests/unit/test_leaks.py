@@ -37,6 +37,8 @@ def test_what_is_learned_of_hidden_things_is_searched_for_too() -> None:
     assert secrets.found_in("scan part-0001.parquet") == ["part-0001.parquet"]
     assert secrets.found_in("numOutputRows: 4711") == ["4711"]
     assert secrets.found_in("14711 rows") == []
+    assert secrets.found_in("Project [amount#4711, id#4711L]") == []
+    assert secrets.found_in("Project [amount#3] where 4711") == ["4711"]
 
 
 def test_no_permitted_row_of_the_house_holds_a_secret() -> None:

@@ -18,6 +18,8 @@ from bailiwick.errors import Code
 from bailiwick.testing.policy_rows import VEIL, VEILED_NUMBERS
 
 _NUMBER = re.compile(r"(?<![0-9A-Za-z])[0-9]{7}(?![0-9A-Za-z])")
+_COLUMN_ID = re.compile(r"(?<=\w)#[0-9]+L?\b")
+"""Spark counts the columns of its plans (`amount#4711`): such a count is nobody's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class Secrets:
         folded = text.casefold()
         words = [word for word in _SPELLINGS if word in folded]
         words += [word for word in _ENCODINGS if word in text]
-        words += [word for word in self.more if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)]
+        uncounted = _COLUMN_ID.sub("", text)
+        words += [word for word in self.more if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", uncounted)]
         numbers = [number for number in _NUMBER.findall(text) if int(number) in VEILED_NUMBERS]
         return [*words, *numbers]
 

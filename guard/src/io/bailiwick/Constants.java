@@ -15,10 +15,8 @@ import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import scala.Option;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -35,43 +33,22 @@ public final class Constants extends AbstractFunction1<SparkSessionExtensions, B
   private static final class Answered extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-      return plan.transform(new AbstractPartialFunction<>() {
-        @Override
-        public boolean isDefinedAt(LogicalPlan part) {
-          return part instanceof Project row
-              && row.child() instanceof OneRowRelation
-              && columns(row).stream().allMatch(Answered::isConstant);
-        }
-
-        @Override
-        @SuppressWarnings("unchecked")
-        public <A extends LogicalPlan, B> B applyOrElse(A part, scala.Function1<A, B> otherwise) {
-          return isDefinedAt(part) ? (B) row((Project) part) : otherwise.apply(part);
-        }
-      });
+      return plan.transform(new Replacement<>(Project.class, Answered::row));
     }
 
-    private static LogicalPlan row(Project constants) {
+    private static LogicalPlan row(Project project) {
       List<Attribute> output = new ArrayList<>();
       List<Object> values = new ArrayList<>();
-      for (NamedExpression column : columns(constants)) {
+      for (NamedExpression column : CollectionConverters.asJava(project.projectList())) {
+        if (!(column instanceof Alias alias) || !(alias.child() instanceof Literal constant)) {
+          return project;
+        }
         output.add(column.toAttribute());
-        values.add(((Literal) ((Alias) column).child()).value());
+        values.add(constant.value());
       }
       InternalRow row = new GenericInternalRow(values.toArray());
-      return new LocalRelation(scala(output), scala(List.of(row)), false, Option.empty());
-    }
-
-    private static <T> Seq<T> scala(List<T> items) {
-      return ((scala.collection.IterableOnceOps<T, ?, ?>) CollectionConverters.asScala(items)).toList();
-    }
-
-    private static boolean isConstant(NamedExpression column) {
-      return column instanceof Alias alias && alias.child() instanceof Literal;
-    }
-
-    private static List<NamedExpression> columns(Project project) {
-      return CollectionConverters.asJava(project.projectList());
+      return project.child() instanceof OneRowRelation
+          ? new LocalRelation(Describe.seq(output), Describe.seq(List.of(row)), false, Option.empty()) : project;
     }
   }
 }

@@ -1,17 +1,12 @@
 package io.bailiwick;
 
-import java.util.List;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
-import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.types.DataType;
 
 /**
  * Stands for a rule in a plan that is only shown. It names the rule and tells nothing of it, not even which columns it
  * reads. It has no value: a plan with it cannot run.
  */
-public final class Hidden extends Expression {
+public final class Hidden extends Valueless {
   private final String name;
   private final DataType type;
 
@@ -22,11 +17,6 @@ public final class Hidden extends Expression {
   }
 
   @Override
-  public boolean nullable() {
-    return true;
-  }
-
-  @Override
   public boolean foldable() {
     return false;
   }
@@ -34,26 +24,6 @@ public final class Hidden extends Expression {
   @Override
   public DataType dataType() {
     return type;
-  }
-
-  @Override
-  public Object eval(InternalRow row) {
-    throw new UnsupportedOperationException("a rule that is only shown");
-  }
-
-  @Override
-  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
-    throw new UnsupportedOperationException("a rule that is only shown");
-  }
-
-  @Override
-  public scala.collection.immutable.Seq<Expression> children() {
-    return Describe.seq(List.of());
-  }
-
-  @Override
-  public Expression withNewChildrenInternal(scala.collection.immutable.IndexedSeq<Expression> children) {
-    return this;
   }
 
   @Override

@@ -1,10 +1,5 @@
 package io.bailiwick;
 
-import java.util.List;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
-import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
@@ -12,7 +7,7 @@ import org.apache.spark.sql.types.DataTypes;
  * Stands for a `?` while a statement is analysed, never while one runs. Its type is that of NULL, so Spark casts it to
  * what the statement wants there, and so tells the parameter's type. Not a LeafExpression: Java cannot extend that.
  */
-final class Placeholder extends Expression {
+final class Placeholder extends Valueless {
   /** How it shows in the name of a column that has no alias. */
   static final String TEXT = "?";
   final int position;
@@ -22,33 +17,8 @@ final class Placeholder extends Expression {
   }
 
   @Override
-  public boolean nullable() {
-    return true;
-  }
-
-  @Override
   public DataType dataType() {
     return DataTypes.NullType;
-  }
-
-  @Override
-  public Object eval(InternalRow row) {
-    throw new UnsupportedOperationException("a parameter has no value");
-  }
-
-  @Override
-  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
-    throw new UnsupportedOperationException("a parameter has no value");
-  }
-
-  @Override
-  public scala.collection.immutable.Seq<Expression> children() {
-    return Describe.seq(List.of());
-  }
-
-  @Override
-  public Expression withNewChildrenInternal(scala.collection.immutable.IndexedSeq<Expression> children) {
-    return this;
   }
 
   @Override
