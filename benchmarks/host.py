@@ -14,7 +14,7 @@ from typing import Any
 
 import uvloop
 
-from bailiwick.app import Gateway
+from bailiwick.app import open_gateway
 from bailiwick.config import load
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.telemetry import logs
@@ -29,7 +29,7 @@ OVERRIDES: Mapping[str, Mapping[str, Any]] = {
 async def main(data_dir: Path) -> None:
     settings = load(None, overrides=OVERRIDES)
     logs.configure(settings.logging)
-    async with Gateway.open(settings, data_dir) as gateway:
+    async with open_gateway(settings, data_dir) as gateway:
         password = await asyncio.to_thread((data_dir / "admin-password").read_text)
         say({"grpc": gateway.grpc_address, "password": password.strip()})
         async with AsyncExitStack() as held:

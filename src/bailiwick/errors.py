@@ -281,3 +281,7 @@ class BailiwickError(Exception):
         if idempotency_key is not None:
             self.details["idempotency_key"] = idempotency_key
         return self
+
+
+class CannotStartError(Exception):
+    """Something must be mended by people before a gateway can start. The message says what, and how."""

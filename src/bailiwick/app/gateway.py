@@ -1,22 +1,23 @@
-"""The whole product in one process: database, catalog facade (on a thread of its own), engine, doors."""
+"""The whole product in one process: database, catalog facade (on a thread of its own), engine, doors.
+
+Here is what stands around an engine that was begun already (`beginning.py`).
+"""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bailiwick import __version__
+from bailiwick.app.beginning import BegunEngine, Report
 from bailiwick.app.identity import Identity, open_identity
 from bailiwick.app.lake import FacadeObserver, Lake, known_tables, open_lake
 from bailiwick.app.policy import CatalogFacts, Governance, Ingress, StoredOwnership, open_governance
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
 from bailiwick.clock import wall
-from bailiwick.config import Config, ServerConfig
+from bailiwick.config import Config
 from bailiwick.database.database import Database
-from bailiwick.database.lock import DirectoryLock
 from bailiwick.doors.flight_sql.caller import Callers
 from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
 from bailiwick.doors.flight_sql.lookups import Lookups
@@ -27,13 +28,12 @@ from bailiwick.doors.flight_sql.sql_info import Abilities
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
-from bailiwick.doors.listening import listen, shown
+from bailiwick.doors.listening import shown
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.launch import local_cores
 from bailiwick.engines.sessions import SessionPool
-from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.engines.warmup import Warmup
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.seals import Seal
@@ -51,12 +51,8 @@ from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.system_tables import Node
 from bailiwick.results.spool import Spool
-from bailiwick.secrets import new_secret
 from bailiwick.telemetry import logs
 from bailiwick.telemetry.metrics import Metrics
-
-Report = Callable[[str], None]
-"""Told what is being done, a line a step, for people who wait."""
 
 _log = logs.logger(__name__)
 
@@ -92,15 +88,6 @@ class Gateway:
     def http_address(self) -> str:
         return shown(self.http.addresses[0], self.http.port)
 
-    @classmethod
-    @asynccontextmanager
-    async def open(
-        cls, config: Config, data_dir: Path, report: Report = lambda _line: None
-    ) -> AsyncIterator["Gateway"]:
-        """Everything up and warm inside the block; everything down after it, in the opposite order."""
-        async with AsyncExitStack() as stack:
-            yield await _open(stack, config, await asyncio.to_thread(_made, data_dir), report)
-
     async def drain(self) -> None:
         """Take no more queries, let those that run end, then cancel what is left."""
         _log.info("draining", timeout_s=self.config.server.drain_s)
@@ -109,10 +96,10 @@ class Gateway:
         _log.info("drained")
 
 
-async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: Report) -> Gateway:
-    _log.info("opening", version=__version__)
-    stack.enter_context(DirectoryLock.acquire(data_dir))
-    _check_ports(config.server)
+async def open_around(
+    stack: AsyncExitStack, config: Config, data_dir: Path, begun: BegunEngine, report: Report
+) -> Gateway:
+    """Everything else of a gateway, up and warm; `stack` takes it down, in the opposite order."""
     tls = await stack.enter_async_context(Tls.open(config.tls))
     metrics = Metrics()
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
@@ -121,7 +108,8 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
     identity = await open_identity(stack, config, data_dir, database, governance, metrics)
     lake = await asyncio.to_thread(open_lake, database, data_dir, governance)
     stack.callback(lake.inventory.close)
-    engine, pool = await _open_engine(stack, config, data_dir, lake, governance, metrics, report)
+    engine = begun.engine
+    pool = await _open_engine(stack, config, begun, lake, governance, metrics, report)
     spark = _Spark(engine, pool, lake)
     limits = config.sessions
     sessions = ClientSessions(SessionLimits(limits.idle_s, limits.per_user_max, limits.total_max))
@@ -136,35 +124,27 @@ async def _open(stack: AsyncExitStack, config: Config, data_dir: Path, report: R
 async def _open_engine(
     stack: AsyncExitStack,
     config: Config,
-    data_dir: Path,
+    begun: BegunEngine,
     lake: Lake,
     governance: Governance,
     metrics: Metrics,
     report: Report,
-) -> tuple[EmbeddedEngine, SessionPool]:
+) -> SessionPool:
+    engine = begun.engine
     holders = Holders(lambda: governance.policies.current)
-    credential = new_secret()
     facade = FacadeServer(
         lake.catalog,
         holders,
-        credential.reveal(),
+        begun.credential.reveal(),
+        listening=begun.catalog_socket,
         stamp_key=lambda: engine.stamp_key,
         ownership=StoredOwnership(governance.policies),
         observer=FacadeObserver(metrics, lake.affected, holders, governance),
         staging=lake.staging,
     )
     stack.callback(facade.stop)
-    port = await asyncio.to_thread(facade.start)
-    engine = EmbeddedEngine(
-        config.engine,
-        data_dir,
-        catalog_uri=f"http://127.0.0.1:{port}/iceberg",
-        credential=credential.reveal(),
-        connect=SparkConnectChannel,
-        report=report,
-    )
-    report("starting Spark")
-    await stack.enter_async_context(engine)
+    await asyncio.to_thread(facade.start)
+    await engine.first_ready()
     pool = SessionPool(
         engine, config.pool, _cores(config), warmup=Warmup(known_tables(lake)), holders=holders
     )
@@ -173,7 +153,7 @@ async def _open_engine(
     await pool.start(config.engine.start_timeout_s)
     metrics.engine_up.set_function(lambda: float(engine.is_ready))
     metrics.engine_memory_bytes.set_function(lambda: float(engine.memory_bytes))
-    return engine, pool
+    return pool
 
 
 async def _open_queries(
@@ -288,18 +268,6 @@ async def _open_ports(
     stack.push_async_callback(http.stop, 1.0)
     await grpc.set_ready(True)
     return grpc, http
-
-
-def _check_ports(server: ServerConfig) -> None:
-    """A taken port should be told now, not after Spark has started. Raises CannotListenError."""
-    for port in (server.grpc_port, server.http_port):
-        for bound in listen(server.bind, port):
-            bound.close()
-
-
-def _made(data_dir: Path) -> Path:
-    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return data_dir.resolve()
 
 
 def _cores(config: Config) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bailiwick.app.gateway import Gateway
+from bailiwick.app.beginning import open_gateway
 from bailiwick.config import Config
 from bailiwick.telemetry import breadcrumbs, logs
 
@@ -21,7 +21,7 @@ async def serve(config: Config, data_dir: Path, announce: Announce) -> None:
     breadcrumbs.switch(config.logging.breadcrumbs)
     asked_to_stop = asyncio.Event()
     with suppress(asyncio.CancelledError), _stopping_by_signal(asked_to_stop) as now_ready:
-        async with Gateway.open(config, data_dir, lambda line: _log.info("starting", step=line)) as gateway:
+        async with open_gateway(config, data_dir, lambda line: _log.info("starting", step=line)) as gateway:
             now_ready()
             if gateway.admin_password is not None:
                 kept = data_dir / "admin-password"

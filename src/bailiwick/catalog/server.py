@@ -29,8 +29,8 @@ _GRACE_S = 3
 class FacadeServer:
     """Serves one catalog to engines. `start` and `stop` block, and are called once each.
 
-    `stamp_key` gives the key that seals stamps for the engine as it lives now; `ownership` keeps account of
-    who made what.
+    It takes calls at `listening`, or at a socket of its own; either is closed by `stop`. `stamp_key` gives
+    the key that seals stamps for the engine as it lives now; `ownership` keeps account of who made what.
     """
 
     def __init__(
@@ -38,9 +38,8 @@ class FacadeServer:
         service: CatalogService,
         leases: Leases,
         engine_credential: str,
-        host: str = "127.0.0.1",
-        port: int = 0,
         *,
+        listening: socket.socket | None = None,
         catalog: str = CATALOG,
         stamp_key: Callable[[], StampKey | None] = lambda: None,
         ownership: Ownership | None = None,
@@ -78,14 +77,13 @@ class FacadeServer:
                 timeout_graceful_shutdown=_GRACE_S,
             )
         )
-        self._address = (host, port)
-        self._socket: socket.socket | None = None
+        self._socket = listening
         self._thread = threading.Thread(target=self._run, name="catalog-facade", daemon=True)
 
     def start(self) -> int:
         """The port, once calls are answered there."""
-        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
-        self._socket = socket.create_server(self._address, family=family, backlog=_BACKLOG)
+        if self._socket is None:
+            self._socket = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._thread.start()
         if not self._server.is_listening.wait(START_TIMEOUT_S):
             raise RuntimeError("the catalog facade did not start")

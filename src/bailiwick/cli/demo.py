@@ -17,7 +17,7 @@ from bailiwick.client.errors import QueryFailed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bailiwick.app import Gateway
+    from bailiwick.app.gateway import Gateway
     from bailiwick.config import Config
 
 CHECKOUT = Path(bailiwick.__file__).parents[2]
@@ -74,7 +74,7 @@ async def _run(settings: "Config", data_dir: Path, *, once: bool) -> None:
 async def _demonstrate(settings: "Config", data_dir: Path, *, once: bool) -> None:
     from rich.console import Console
 
-    from bailiwick.app import Gateway
+    from bailiwick.app import open_gateway
     from bailiwick.cli.steps import step
 
     console = Console(highlight=False)
@@ -82,7 +82,7 @@ async def _demonstrate(settings: "Config", data_dir: Path, *, once: bool) -> Non
     async with AsyncExitStack() as stack:
         stack.enter_context(await asyncio.to_thread(_log_to_file, settings, data_dir))
         with step(console, "Starting the gateway", done="The gateway and its Spark are up and warm") as say:
-            gateway = await stack.enter_async_context(Gateway.open(settings, data_dir, say))
+            gateway = await stack.enter_async_context(open_gateway(settings, data_dir, say))
         try:
             await _show(gateway, data_dir, console)
         except QueryFailed as error:

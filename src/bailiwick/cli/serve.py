@@ -47,18 +47,15 @@ def serve(
 
 def _serve(settings: "Config", data_dir: Path) -> None:
     silence_grpc()
-    # The whole gateway is behind these imports; other commands start without it.
+    # The gateway is behind these imports; other commands start without it.
     import uvloop
 
     from bailiwick.app import serve as serve_gateway
-    from bailiwick.database.errors import UnusableDatabaseError
-    from bailiwick.doors.certificates import UnusableCertificateError
-    from bailiwick.doors.listening import CannotListenError
-    from bailiwick.identity.keys import UnusableKeyError
+    from bailiwick.errors import CannotStartError
 
     try:
         uvloop.run(serve_gateway(settings, data_dir, _announce))
-    except (CannotListenError, UnusableCertificateError, UnusableDatabaseError, UnusableKeyError) as error:
+    except CannotStartError as error:
         raise UsageProblem(str(error)) from error
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
         raise UsageProblem(f"cannot use {data_dir}: {error.strerror}") from error

@@ -13,7 +13,9 @@ from typing import Final
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.server import FacadeServer
 from bailiwick.catalog.service import CatalogService
+from bailiwick.engines.canary import PRINCIPAL as CANARY_PRINCIPAL
 from bailiwick.engines.class_archive import ClassArchive
+from bailiwick.engines.class_training import CANARY_HANDLE, make_archive
 from bailiwick.engines.jars import Jars, cache_directory, ensure_jars
 from bailiwick.engines.java import Java, find_java
 from bailiwick.engines.launch import new_token
@@ -25,14 +27,15 @@ from bailiwick.policy.model import EMPTY
 from bailiwick.policy.stamp import StampKey
 
 _TRAINER: Final = Access(Principal("bailiwick-training", frozenset({ADMIN})), EMPTY)
+_CANARY: Final = Access(CANARY_PRINCIPAL, EMPTY)
 
 
 class _AnyLease:
     """The training's engine is alone with its catalog."""
 
     def holder(self, session_handle: str, lease_id: LeaseId) -> Access | None:
-        del session_handle, lease_id
-        return _TRAINER
+        del lease_id
+        return _CANARY if session_handle == CANARY_HANDLE else _TRAINER
 
 
 def main() -> int:
@@ -64,7 +67,7 @@ def _train(archive: ClassArchive, scratch: Path) -> None:
     facade = FacadeServer(catalog, _AnyLease(), credential, stamp_key=lambda: stamp_key)
     port = facade.start()
     try:
-        asyncio.run(archive.make(f"http://127.0.0.1:{port}/iceberg", credential, stamp_key))
+        asyncio.run(make_archive(archive, f"http://127.0.0.1:{port}/iceberg", credential, stamp_key))
     finally:
         facade.stop()
 

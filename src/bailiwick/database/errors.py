@@ -1,7 +1,9 @@
 """Why a data directory cannot be used. Raised at start, for whoever starts it, never for a client."""
 
+from bailiwick.errors import CannotStartError
 
-class UnusableDatabaseError(Exception):
+
+class UnusableDatabaseError(CannotStartError):
     """The database cannot be opened as it is. The message says what to do."""
 
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from bailiwick.doors.config import TlsConfig
+from bailiwick.errors import CannotStartError
 
 FILE_BYTES_MAX: Final = 1 << 20
 RSA_BITS_MIN: Final = 2048
@@ -25,7 +26,7 @@ _CURVES: Final = ("secp256r1", "secp384r1")
 _PRIVATE: Final = stat.S_IRWXO | stat.S_IWGRP
 
 
-class UnusableCertificateError(Exception):
+class UnusableCertificateError(CannotStartError):
     """TLS cannot be served with these files. The message names the setting, the file and the way out."""
 
 

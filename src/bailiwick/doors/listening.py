@@ -9,11 +9,13 @@ import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from bailiwick.errors import CannotStartError
+
 _ATTEMPTS_MAX = 50
 _NOT_HERE = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
-class CannotListenError(Exception):
+class CannotListenError(CannotStartError):
     """The addresses and the port cannot be had. The message says which and why."""
 
 

@@ -102,13 +102,35 @@ class EmbeddedEngine(Engine):
 
     async def start(self) -> None:
         """Bring the engine up, and keep it up until `stop`. Raises if it does not come up the first time."""
-        command, jars = await asyncio.to_thread(self._prepare)
-        self._supervisor = asyncio.create_task(self._supervise(command, jars), name="engine-supervisor")
+        await self.begin()
         try:
-            await self._first_ready()
+            await self.first_ready()
         except BaseException:
             await self.stop()
             raise
+
+    async def begin(self) -> None:
+        """Start it, and do not wait: it is kept up until `stop`."""
+        command, jars = await asyncio.to_thread(self._prepare)
+        self._supervisor = asyncio.create_task(self._supervise(command, jars), name="engine-supervisor")
+
+    async def first_ready(self) -> None:
+        """Return when it is up. Unlike later ones, a first start that fails is told at once: it will not get
+        better by itself.
+        """
+        ready = asyncio.create_task(self.wait_ready(self._config.start_timeout_s))
+        failed = asyncio.create_task(self._wait_any_loss())
+        try:
+            await asyncio.wait((ready, failed), return_when=asyncio.FIRST_COMPLETED)
+            if self.is_ready:
+                return
+            raise BailiwickError(
+                Code.INTERNAL_ERROR, f"The engine did not start; see {self._places.log / 'engine.log'}"
+            )
+        finally:
+            for task in (ready, failed):
+                task.cancel()
+            await asyncio.gather(ready, failed, return_exceptions=True)
 
     async def stop(self) -> None:
         """End the process. Fine if it never started."""
@@ -194,22 +216,6 @@ class EmbeddedEngine(Engine):
         heap = launch.heap_bytes(self._config, psutil.virtual_memory().total)
         flags = archive.flags if self._config.class_data_sharing else ()
         return launch.java_command(java, jars, self._places, heap_bytes=heap, archive_flags=flags), jars
-
-    async def _first_ready(self) -> None:
-        """Unlike later ones, a first start that fails is told at once: it will not get better by itself."""
-        ready = asyncio.create_task(self.wait_ready(self._config.start_timeout_s))
-        failed = asyncio.create_task(self._wait_any_loss())
-        try:
-            await asyncio.wait((ready, failed), return_when=asyncio.FIRST_COMPLETED)
-            if self.is_ready:
-                return
-            raise BailiwickError(
-                Code.INTERNAL_ERROR, f"The engine did not start; see {self._places.log / 'engine.log'}"
-            )
-        finally:
-            for task in (ready, failed):
-                task.cancel()
-            await asyncio.gather(ready, failed, return_exceptions=True)
 
     async def _wait_any_loss(self) -> None:
         while self._loss is None:

@@ -6,13 +6,17 @@ It decides nothing. Who may ask, how long it may take and where the rows go is k
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bailiwick.engines.description import Description
-from bailiwick.engines.parameters import ParameterValue
 from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, NodeId, OperationId
 from bailiwick.policy.expressions import Checked, ExpressionKind
+
+if TYPE_CHECKING:
+    # pyarrow is behind it, and an engine is begun before that is imported.
+    from bailiwick.engines.parameters import ParameterValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class EngineSession(ABC):
         *,
         lease: LeaseId,
         timeout_s: float,
-        parameters: Sequence[ParameterValue] = (),
+        parameters: "Sequence[ParameterValue]" = (),
         principal: str = "",
     ) -> Description:
         """Ask Spark what `sql` is for `principal`, with these parameters or without any. Runs nothing.
@@ -91,7 +95,7 @@ class EngineSession(ABC):
         operation: OperationId,
         lease: LeaseId,
         reattachable: bool = False,
-        parameters: Sequence[ParameterValue] = (),
+        parameters: "Sequence[ParameterValue]" = (),
         principal: str = "",
         may_call: bool = False,
         explains: bool = False,

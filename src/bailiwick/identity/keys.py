@@ -5,10 +5,12 @@ import secrets
 import stat
 from pathlib import Path
 
+from bailiwick.errors import CannotStartError
+
 KEY_BYTES = 32
 
 
-class UnusableKeyError(Exception):
+class UnusableKeyError(CannotStartError):
     """A key file cannot be trusted. Raised at start; the message says what to do."""
 
 
