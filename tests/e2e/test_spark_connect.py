@@ -16,10 +16,10 @@ import pytest
 from bailiwick.engines.config import EngineConfig, PoolConfig
 from bailiwick.engines.description import Kind
 from bailiwick.engines.engine import Batch, Completed, EngineLost, EngineSession, Event, Progress
-from bailiwick.engines.sessions import SessionPool
 from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.engines.warmup import Warmup
 from bailiwick.errors import BailiwickError, Code, Position
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.principal import READER, Principal
 from bailiwick.ids import OperationId, new_operation_id
 from bailiwick.testing.engine import RunningEngine, running_engine

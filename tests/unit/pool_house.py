@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from bailiwick.engines.config import PoolConfig
-from bailiwick.engines.sessions import Lease, SessionPool
 from bailiwick.engines.warmup import Warmup
+from bailiwick.fleet.sessions import Lease, SessionPool
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_operation_id
 from bailiwick.testing.engines import ScriptedEngine, unproved

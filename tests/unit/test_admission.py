@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bailiwick.engines.admission import (
+from bailiwick.fleet.admission import (
     Admission,
     Admit,
     Asked,

@@ -4,8 +4,8 @@ import pytest
 
 from bailiwick.engines.canary import STATEMENT, check_guard
 from bailiwick.engines.config import PoolConfig
-from bailiwick.engines.sessions import SessionPool
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.ids import new_lease_id
 from bailiwick.testing.engines import Answer, ScriptedEngine
 

@@ -9,8 +9,8 @@ from pool_house import ANN, BOB, MovedClock, asking, held, pool_of, run, wait_un
 
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.engine import EngineLost
-from bailiwick.engines.sessions import SessionPool
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.ids import QueryId, new_operation_id
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import EMPTY

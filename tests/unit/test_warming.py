@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from pool_house import ANN, held, pool_of, wait_until
 
 from bailiwick.engines.config import PoolConfig
-from bailiwick.engines.sessions import SessionPool
 from bailiwick.engines.warmup import FIRST_STATEMENTS, USUAL_STATEMENTS, WARMUP_PRINCIPAL, Warmup
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import EMPTY
 from bailiwick.testing.engines import Answer, ScriptedEngine, unproved

@@ -33,8 +33,8 @@ from bailiwick.doors.tls import Tls
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.launch import local_cores
-from bailiwick.engines.sessions import SessionPool
 from bailiwick.engines.warmup import Warmup
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.seals import Seal
 from bailiwick.policy.administration import PolicyAdministration

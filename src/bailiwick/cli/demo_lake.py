@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bailiwick.cli.demo_client import Client
 from bailiwick.cli.steps import step
-from bailiwick.engines.sessions import SessionPool
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.testing.stock_spark import EngineDoor
 

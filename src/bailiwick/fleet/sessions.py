@@ -15,8 +15,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bailiwick.clock import Clock, monotonic
-from bailiwick.engines import admission
-from bailiwick.engines.admission import (
+from bailiwick.engines.canary import PRINCIPAL as CANARY_PRINCIPAL
+from bailiwick.engines.canary import check_guard
+from bailiwick.engines.config import PoolConfig
+from bailiwick.engines.engine import Engine, EngineSession
+from bailiwick.engines.holders import Holders
+from bailiwick.engines.warmup import WARMUP_PRINCIPAL, Warmup
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet import admission
+from bailiwick.fleet.admission import (
     Admission,
     Admit,
     Asked,
@@ -27,15 +34,8 @@ from bailiwick.engines.admission import (
     Started,
     TimePassed,
 )
-from bailiwick.engines.canary import PRINCIPAL as CANARY_PRINCIPAL
-from bailiwick.engines.canary import check_guard
-from bailiwick.engines.config import PoolConfig
-from bailiwick.engines.engine import Engine, EngineSession
-from bailiwick.engines.holders import Holders
-from bailiwick.engines.refusals import draining, refusal
-from bailiwick.engines.stock import Stock, Stocked
-from bailiwick.engines.warmup import WARMUP_PRINCIPAL, Warmup
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.refusals import draining, refusal
+from bailiwick.fleet.stock import Stock, Stocked
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId, QueryId, new_lease_id
 from bailiwick.policy.access import Access

@@ -2,8 +2,8 @@
 
 from typing import assert_never
 
-from bailiwick.engines.admission import Reason, Refuse
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.admission import Reason, Refuse
 
 
 def refusal(refuse: Refuse, *, is_engine_missing: bool) -> BailiwickError:

@@ -1,0 +1,1 @@
+"""Engines taken together: which there are, which are healthy, who gets a session of which."""
