@@ -26,6 +26,7 @@ from bailiwick.names import (
 )
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import Privilege
+from bailiwick.policy.stamp import StampKey
 
 
 class Client(StrEnum):
@@ -69,6 +70,8 @@ class Call:
     policy_stamp: str = field(default="", repr=False)
     """The sealed stamp of the table whose rules are being resolved, if they are."""
     idempotency_key: str = ""
+    stamp_key: StampKey | None = field(default=None, repr=False, compare=False)
+    """Of the engine that calls, if it is another than the gateway's own."""
     decided: list[Decided] = field(default_factory=list, compare=False)
     """Grows while the call is answered."""
 

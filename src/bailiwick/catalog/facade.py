@@ -1,8 +1,8 @@
 """The Iceberg REST catalog that engines talk to, as an ASGI application.
 
-Only engines: a call needs the engine's own credential, the handle of a session of ours and that session's
-current lease; people's tokens mean nothing here. Every query loads its tables through this, so the way from
-the socket to bytes in memory is kept short: no framework, no parsing of what is only passed on.
+Only engines: a call needs the engine's own credential, the handle of a session of ours in that engine and
+that session's current lease; people's tokens mean nothing here. Every query loads its tables through this, so
+the way from the socket to bytes in memory is kept short: no framework, no parsing of what is only passed on.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from bailiwick.catalog.refusals import (
 )
 from bailiwick.catalog.routes import Route, Target, fields_of, target_of
 from bailiwick.clock import Clock, monotonic
+from bailiwick.engines.life_keys import EMBEDDED, LifeKeys, is_handle_of
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId
 from bailiwick.names import TableName
@@ -42,6 +43,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _POLICY_HEADER = POLICY_HEADER.lower().encode()
 _JSON = (b"content-type", b"application/json")
+_BEARER = "Bearer "
 
 
 class Leases(Protocol):
@@ -86,8 +88,19 @@ class Observer(Protocol):
     def decided(self, decided: CallDecided) -> None: ...
 
 
+Joined = Callable[[str], LifeKeys | None]
+"""The life of an engine whose credential this is, if there is one. Called from several threads."""
+
+
+def nobody_joined(_credential: str) -> LifeKeys | None:
+    return None
+
+
 class Facade:
-    """`executor` does whatever blocks. `observer` is optional."""
+    """`executor` does whatever blocks. `observer` is optional.
+
+    `engine_credential` is that of the gateway's own engine, `joined` knows those of the others.
+    """
 
     def __init__(
         self,
@@ -96,12 +109,14 @@ class Facade:
         engine_credential: str,
         executor: Executor,
         *,
+        joined: Joined = nobody_joined,
         observer: Observer | None = None,
         clock: Clock = monotonic,
     ) -> None:
         self._calls = catalog_calls
         self._leases = leases
-        self._authorization = f"Bearer {engine_credential}".encode()
+        self._authorization = f"{_BEARER}{engine_credential}".encode()
+        self._joined = joined
         self._executor = executor
         self._observer = observer
         self._clock = clock
@@ -113,12 +128,13 @@ class Facade:
         began_at = self._clock()
         route = "unknown"
         try:
-            target = self._admitted(scope)
+            engine = self._engine(scope)
+            target = _target(scope)
             route = target.route.value
             if target.route is Route.CONFIG:
                 answer = calls.CONFIG
             else:
-                answer = await self._answered(self._call(target, scope), scope, receive)
+                answer = await self._answered(self._call(target, scope, engine), scope, receive)
         except CatalogError as error:
             answer = self._refusal(error)
         except Exception:
@@ -129,21 +145,23 @@ class Facade:
             with self._logged_only():
                 self._observer.answered(route=route, status=answer.status, seconds=self._clock() - began_at)
 
-    def _admitted(self, scope: Scope) -> Target:
+    def _engine(self, scope: Scope) -> LifeKeys | None:
+        """Which engine calls; None is the gateway's own. Raises NotAuthorizedError."""
         given = _header(scope, b"authorization")
-        if not hmac.compare_digest(given, self._authorization):
+        if hmac.compare_digest(given, self._authorization):
+            return None
+        text = given.decode("latin-1")
+        engine = self._joined(text.removeprefix(_BEARER)) if text.startswith(_BEARER) else None
+        if engine is None:
             raise NotAuthorizedError("the credential is not an engine's")
-        raw_path: bytes = scope.get("raw_path") or b""
-        if len(raw_path) > PATH_LENGTH_MAX:
-            raise NoSuchTableError("Table does not exist: its name is too long")
-        if not raw_path.isascii():
-            raise BadRequestError("the path is malformed")
-        return target_of(scope["method"], raw_path.decode("ascii"))
+        return engine
 
-    def _call(self, target: Target, scope: Scope) -> Call:
+    def _call(self, target: Target, scope: Scope, engine: LifeKeys | None) -> Call:
         """The call but for its body, of whoever holds the session's lease. Raises ForbiddenError."""
         session = _header(scope, b"x-bailiwick-session").decode("latin-1")
         lease = LeaseId(_header(scope, b"x-bailiwick-lease").decode("latin-1"))
+        if not is_handle_of(session, EMBEDDED if engine is None else engine.life):
+            raise ForbiddenError("the session is not one of this engine")
         access = self._holder(session, lease)
 
         def fence() -> None:
@@ -158,6 +176,7 @@ class Facade:
             lease=lease,
             policy_stamp=_header(scope, _POLICY_HEADER).decode("latin-1"),
             idempotency_key=_header(scope, b"idempotency-key").decode("latin-1"),
+            stamp_key=None if engine is None else engine.stamp_key,
         )
 
     async def _answered(self, call: Call, scope: Scope, receive: Receive) -> Answer:
@@ -222,6 +241,15 @@ class Facade:
         if error.status >= 500:
             self._log.error("facade_failed", reason=error.message, cause=error.cause_text)
         return Answer(error.status, wire.error_body(error))
+
+
+def _target(scope: Scope) -> Target:
+    raw_path: bytes = scope.get("raw_path") or b""
+    if len(raw_path) > PATH_LENGTH_MAX:
+        raise NoSuchTableError("Table does not exist: its name is too long")
+    if not raw_path.isascii():
+        raise BadRequestError("the path is malformed")
+    return target_of(scope["method"], raw_path.decode("ascii"))
 
 
 def _header(scope: Scope, name: bytes) -> bytes:

@@ -2,16 +2,18 @@
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bailiwick.catalog.calls import CATALOG, Calls
-from bailiwick.catalog.facade import PATH_LENGTH_MAX, Facade, Leases, Observer
+from bailiwick.catalog.facade import PATH_LENGTH_MAX, Facade, Joined, Leases, Observer, nobody_joined
 from bailiwick.catalog.ownership import Ownership
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.staging import StagedCalls, Staging
@@ -26,11 +28,20 @@ _KEEP_ALIVE_S = 3600
 _GRACE_S = 3
 
 
+@dataclass(frozen=True, slots=True)
+class EncryptedListener:
+    """Where engines of other machines call: a socket that is bound, and the certificate to show there."""
+
+    socket: socket.socket
+    context: ssl.SSLContext
+
+
 class FacadeServer:
     """Serves one catalog to engines. `start` and `stop` block, and are called once each.
 
-    It takes calls at `listening`, or at a socket of its own; either is closed by `stop`. `stamp_key` gives
-    the key that seals stamps for the engine as it lives now; `ownership` keeps account of who made what.
+    It takes calls at `listening`, or at a socket of its own, and with TLS at `encrypted`; all are closed by
+    `stop`. `stamp_key` gives the key that seals stamps for the gateway's own engine as it lives now, `joined`
+    knows the others; `ownership` keeps account of who made what.
     """
 
     def __init__(
@@ -40,6 +51,8 @@ class FacadeServer:
         engine_credential: str,
         *,
         listening: socket.socket | None = None,
+        encrypted: EncryptedListener | None = None,
+        joined: Joined = nobody_joined,
         catalog: str = CATALOG,
         stamp_key: Callable[[], StampKey | None] = lambda: None,
         ownership: Ownership | None = None,
@@ -60,24 +73,13 @@ class FacadeServer:
             leases,
             engine_credential,
             self._executor,
+            joined=joined,
             observer=observer,
         )
-        self._server = _Server(
-            uvicorn.Config(
-                facade,
-                http=_Protocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=_GRACE_S,
-            )
-        )
+        self._server = _Server(_settings(facade))
         self._socket = listening
+        self._encrypted = encrypted
+        self._encrypted_server = None if encrypted is None else _Server(_settings(facade, encrypted.context))
         self._thread = threading.Thread(target=self._run, name="catalog-facade", daemon=True)
 
     def start(self) -> int:
@@ -85,22 +87,52 @@ class FacadeServer:
         if self._socket is None:
             self._socket = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._thread.start()
-        if not self._server.is_listening.wait(START_TIMEOUT_S):
-            raise RuntimeError("the catalog facade did not start")
+        for server in self._servers:
+            if not server.is_listening.wait(START_TIMEOUT_S):
+                raise RuntimeError("the catalog facade did not start")
         return int(self._socket.getsockname()[1])
 
     def stop(self) -> None:
         """Finish the calls that run, refuse others, end the thread. Fine if it never started."""
-        self._server.should_exit = True
+        for server in self._servers:
+            server.should_exit = True
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT_S)
         self._executor.shutdown(wait=True, cancel_futures=True)
-        if self._socket is not None:
-            self._socket.close()
+        for bound in (self._socket, self._encrypted.socket if self._encrypted else None):
+            if bound is not None:
+                bound.close()
+
+    @property
+    def _servers(self) -> list["_Server"]:
+        return [self._server] if self._encrypted_server is None else [self._server, self._encrypted_server]
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
-            runner.run(self._server.serve(sockets=[self._socket] if self._socket else None))
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as serving:
+            serving.create_task(self._server.serve(sockets=[self._socket] if self._socket else None))
+            if self._encrypted is not None and self._encrypted_server is not None:
+                serving.create_task(self._encrypted_server.serve(sockets=[self._encrypted.socket]))
+
+
+def _settings(facade: Facade, context: ssl.SSLContext | None = None) -> uvicorn.Config:
+    return uvicorn.Config(
+        facade,
+        http=_Protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_context_factory=None if context is None else lambda _config, _default: context,
+    )
 
 
 class _Protocol(HttpToolsProtocol):

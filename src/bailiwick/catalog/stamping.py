@@ -20,8 +20,8 @@ LIFETIME_S: Final = 24 * 3600.0
 
 
 class Stamping:
-    """`key` gives the key of the engine's present life, or None while there is none: then no stamp is made,
-    and a guard refuses the table."""
+    """`key` gives the key of the own engine's present life, or None while there is none: then no stamp is
+    made, and a guard refuses the table. Calls of other engines bring their key along."""
 
     def __init__(self, key: Callable[[], StampKey | None], *, now: Clock = wall) -> None:
         self._key = key
@@ -32,6 +32,7 @@ class Stamping:
     ) -> dict[str, str]:
         """What a load of the table carries for the guard."""
         return self._sealed(
+            call,
             Stamp(
                 lease=call.lease,
                 principal=call.principal.name,
@@ -43,12 +44,13 @@ class Stamping:
                 masks=decision.masks,
                 prefixes=prefixes,
                 policy_version=call.access.version,
-            )
+            ),
         )
 
     def config_for_policy(self, call: Call, table: Table, prefixes: tuple[str, ...]) -> dict[str, str]:
         """The same for a table that a rule reads by its own right: all of it, and only there."""
         return self._sealed(
+            call,
             Stamp(
                 lease=call.lease,
                 principal=call.principal.name,
@@ -59,12 +61,12 @@ class Stamping:
                 prefixes=prefixes,
                 policy_version=call.access.version,
                 for_policy=True,
-            )
+            ),
         )
 
     def read_by_rules(self, call: Call) -> frozenset[tuple[str, ...]]:
         """The tables that the rules in the call's stamp read, by their parts. Raises ForbiddenError."""
-        key = self._key()
+        key = self._key_for(call)
         if key is None:
             raise _not_a_stamp()
         try:
@@ -76,9 +78,12 @@ class Stamping:
             raise _not_a_stamp()
         return frozenset(tuple(spelling.read(name)[0]) for name in stamp.tables)
 
-    def _sealed(self, stamp: Stamp) -> dict[str, str]:
-        key = self._key()
+    def _sealed(self, call: Call, stamp: Stamp) -> dict[str, str]:
+        key = self._key_for(call)
         return {} if key is None else {STAMP_CONFIG: key.seal(stamp)}
+
+    def _key_for(self, call: Call) -> StampKey | None:
+        return call.stamp_key if call.stamp_key is not None else self._key()
 
 
 def _not_a_stamp() -> ForbiddenError:
