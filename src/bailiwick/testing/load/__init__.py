@@ -1,0 +1,1 @@
+"""Many clients at once, and whether each of them got the right answer: `python -m bailiwick.testing.load`."""
