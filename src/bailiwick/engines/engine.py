@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bailiwick.engines.description import Description
+from bailiwick.engines.task import EngineTask
 from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.ids import LeaseId, NodeId, OperationId
+from bailiwick.ids import LeaseId, NodeId, OperationId, QueryId
 from bailiwick.policy.expressions import Checked, ExpressionKind
 
 if TYPE_CHECKING:
@@ -99,23 +100,35 @@ class EngineSession(ABC):
         principal: str = "",
         may_call: bool = False,
         explains: bool = False,
+        query_id: QueryId | None = None,
     ) -> AsyncIterator[Event]:
         """Run `sql`, with a parameter for each `?`, for `principal`, as `current_user()` names it.
 
         `may_call` lets it call procedures; `explains` says that it is an EXPLAIN, which must not tell rules.
+        Its tasks are remembered under `query_id`, and without one not at all.
 
         Closing the iterator early does not stop Spark: call `interrupt` for that. Raises EngineLost when the
         engine goes away under it. With `reattachable` a broken stream alone is mended, as long as the engine
         lives.
         """
 
-    def write(self, write: Write, *, operation: OperationId, lease: LeaseId) -> AsyncIterator[Event]:
+    def write(
+        self, write: Write, *, operation: OperationId, lease: LeaseId, query_id: QueryId | None = None
+    ) -> AsyncIterator[Event]:
         """Write rows, in one commit. Otherwise as `execute` with `reattachable`.
 
         An engine that takes no rows refuses all of them.
         """
-        del write, operation, lease
+        del write, operation, lease, query_id
         raise BailiwickError(Code.NOT_SUPPORTED, "This engine takes no rows.")
+
+    async def tasks(self, timeout_s: float) -> Sequence[EngineTask]:
+        """The newest tasks of queries, of all sessions of this engine, the oldest first.
+
+        An engine that remembers none tells of none. QUERY_TIMEOUT without an answer within `timeout_s`.
+        """
+        del timeout_s
+        return ()
 
     @abstractmethod
     async def interrupt(self, operation: OperationId) -> None:
@@ -171,6 +184,10 @@ class Engine(ABC):
     @abstractmethod
     async def open_session(self) -> EngineSession:
         """A new session with the gateway's confs, its catalog handle in place."""
+
+    def note_trouble(self, why: str) -> None:
+        """A query found it dead or silent. Whoever watches over it may want to know."""
+        del why
 
     @abstractmethod
     async def explain_loss(self) -> str | None:

@@ -142,8 +142,8 @@ def _connect(token: str) -> dict[str, str]:
         "spark.connect.grpc.binding.address": _LOOPBACK,
         # Spark takes a free port and `io.bailiwick.Engine` tells which: no race for one that we picked.
         "spark.connect.grpc.binding.port": "0",
-        "spark.connect.extensions.relation.classes": "io.bailiwick.Describe",
-        "spark.extraListeners": "io.bailiwick.StrayJobs",
+        "spark.connect.extensions.relation.classes": "io.bailiwick.Describe,io.bailiwick.TasksAnswer",
+        "spark.extraListeners": "io.bailiwick.StrayJobs,io.bailiwick.Tasks",
         "spark.connect.session.planCache.maxSize": "0",
         # The gateway closes its sessions; a pooled one may well be idle for an hour.
         "spark.connect.session.manager.defaultSessionTimeout": "24h",

@@ -7,7 +7,7 @@ Retrying is not done here, except for mending the stream of an operation that ru
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import grpc
 import pyarrow.ipc
@@ -20,10 +20,12 @@ from bailiwick.engines.spark_calls import SparkCalls
 from bailiwick.engines.spark_expressions import check_plan, checked
 from bailiwick.engines.spark_literals import describe_plan, run_plan
 from bailiwick.engines.spark_operation import Operation, operation_tags
+from bailiwick.engines.spark_tasks import parse_tasks, tasks_plan
 from bailiwick.engines.spark_write import write_plan
+from bailiwick.engines.task import EngineTask
 from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.ids import LeaseId, OperationId, new_operation_id, new_session_id
+from bailiwick.ids import LeaseId, OperationId, QueryId, new_operation_id, new_session_id
 from bailiwick.policy.expressions import Checked, ExpressionKind
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -48,7 +50,7 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 512 << 20),
     ("grpc.max_send_message_length", 128 << 20),
     ("grpc.max_metadata_size", 1 << 20),
-    # Never by way of a proxy of the environment: the engine is on this machine.
+    # Never by way of a proxy of the environment: what stands between us and an engine is our keeper.
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
@@ -56,10 +58,17 @@ _OPTIONS: Final = (
 
 
 class SparkConnectChannel:
-    """The way to one life of one Connect server, which asks for `token` at its loopback port."""
+    """The way to one life of one Connect server, which asks for `token`.
 
-    def __init__(self, address: str, token: str) -> None:
-        self._channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+    Without `credentials` the address must be a loopback port: the token is sent as it is. With them
+    (`grpc.ssl_channel_credentials`) it is that of a keeper, which asks for our certificate and shows its own.
+    """
+
+    def __init__(self, address: str, token: str, credentials: Any = None) -> None:
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        else:
+            self._channel = grpc.aio.secure_channel(address, credentials, options=_OPTIONS)
         self._stub = proto.SparkConnectServiceStub(self._channel)
         self._token = token
         self._own = self._new_calls()
@@ -117,9 +126,10 @@ class SparkConnectSession(EngineSession):
         principal: str = "",
         may_call: bool = False,
         explains: bool = False,
+        query_id: QueryId | None = None,
     ) -> AsyncIterator[Event]:
         plan = run_plan(sql, parameters)
-        tags = operation_tags(principal, may_call=may_call, explains=explains)
+        tags = operation_tags(principal, may_call=may_call, explains=explains, query_id=query_id)
         return self._run(
             plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql, tags=tags
         )
@@ -158,8 +168,15 @@ class SparkConnectSession(EngineSession):
         events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql)
         return checked(await _told(events, timeout_s, "the expression"))
 
-    def write(self, write: Write, *, operation: OperationId, lease: LeaseId) -> AsyncIterator[Event]:
-        return self._run(write_plan(write), operation=operation, lease=lease, reattachable=True)
+    def write(
+        self, write: Write, *, operation: OperationId, lease: LeaseId, query_id: QueryId | None = None
+    ) -> AsyncIterator[Event]:
+        tags = operation_tags("", query_id=query_id)
+        return self._run(write_plan(write), operation=operation, lease=lease, reattachable=True, tags=tags)
+
+    async def tasks(self, timeout_s: float) -> Sequence[EngineTask]:
+        events = self._run(tasks_plan(), operation=new_operation_id(), lease=None)
+        return parse_tasks(await _told(events, timeout_s, "its newest task"))
 
     async def interrupt(self, operation: OperationId) -> None:
         request = proto.InterruptRequest(

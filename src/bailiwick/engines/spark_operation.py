@@ -17,7 +17,7 @@ from pyspark.sql.connect import proto
 from bailiwick.engines.engine import Batch, Completed, EngineLost, Event, Progress
 from bailiwick.engines.spark_calls import SparkCalls, is_broken
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.ids import LeaseId, OperationId
+from bailiwick.ids import LeaseId, OperationId, QueryId
 
 EVENTS_AHEAD_MAX: Final = 4
 REATTACH_PAUSES_S: Final = (0.0, 0.1, 0.3)
@@ -161,9 +161,13 @@ def _progress(progress: Any) -> Progress:
     )
 
 
-def operation_tags(principal: str, *, may_call: bool = False, explains: bool = False) -> list[str]:
+def operation_tags(
+    principal: str, *, may_call: bool = False, explains: bool = False, query_id: QueryId | None = None
+) -> list[str]:
     """What the guard is told of an operation, besides its lease. Spark takes no commas in tags."""
     tags = []
     if principal:
         tags.append("P" + base64.urlsafe_b64encode(principal.encode()).decode().rstrip("="))
+    if query_id:
+        tags.append(f"Q{query_id}")
     return [*tags, *(["C"] if may_call else []), *(["E"] if explains else [])]

@@ -13,8 +13,9 @@ import pyarrow as pa
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Event
 from bailiwick.engines.parameters import ParameterValue
+from bailiwick.engines.task import EngineTask
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.ids import LeaseId, NodeId, OperationId
+from bailiwick.ids import LeaseId, NodeId, OperationId, QueryId
 
 
 @dataclass(slots=True)
@@ -46,6 +47,8 @@ class ScriptedEngine(Engine):
         self.answers = answers or {}
         self.sessions: list[ScriptedSession] = []
         self.executed: list[Executed] = []
+        self.tasks: list[EngineTask] = []
+        self.asked_for_tasks = 0
         self.loss: str | None = None
         self.refuses_sessions = False
         self._up = asyncio.Event()
@@ -127,8 +130,9 @@ class ScriptedSession(EngineSession):
         principal: str = "",
         may_call: bool = False,
         explains: bool = False,
+        query_id: QueryId | None = None,
     ) -> AsyncIterator[Event]:
-        del principal, may_call, explains
+        del principal, may_call, explains, query_id
         self._check_alive()
         self._engine.executed.append(Executed(self.handle, lease, sql, reattachable, tuple(parameters)))
         answer = self._engine.answers.get(sql, Answer())
@@ -149,6 +153,12 @@ class ScriptedSession(EngineSession):
         for table in tables[1:]:
             yield Batch(_stream(table), table.num_rows)
         yield Completed()
+
+    async def tasks(self, timeout_s: float) -> Sequence[EngineTask]:
+        del timeout_s
+        self._check_alive()
+        self._engine.asked_for_tasks += 1
+        return self._engine.tasks
 
     async def interrupt(self, operation: OperationId) -> None:
         self._check_alive()

@@ -173,7 +173,7 @@ public final class Describe implements RelationPlugin {
     names.forEach(name -> name.forEach(array.addArray()::add));
   }
 
-  private static LogicalPlan row(String text) {
+  static LogicalPlan row(String text) {
     Attribute column = new AttributeReference(
         "description", DataTypes.StringType, false, Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
     return LocalRelation.fromExternalRows(seq(List.of(column)), seq(List.of(RowFactory.create(text))));

@@ -19,6 +19,7 @@ public final class Engine {
   public static void main(String[] arguments) {
     daemon("bailiwick-gateway-watch", Engine::haltWhenGatewayIsGone);
     daemon("bailiwick-announce", Engine::announcePort);
+    daemon("bailiwick-measures", Measures::tellForever);
     SparkSubmit.main(arguments);
   }
 

@@ -1,0 +1,58 @@
+package io.bailiwick;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryType;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.memory.MemoryManager;
+import org.apache.spark.memory.UnifiedMemoryManager;
+import org.apache.spark.sql.connect.service.SparkConnectService$;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Tells on standard output how full and how busy this engine is, whenever that has changed.
+ *
+ * <p>Never the heap in use at the moment, which is near full by design: what was left of it by the last collection of
+ * the old generation is what cannot be freed. Only this process is measured, not executors elsewhere.
+ */
+final class Measures {
+  private static final long EVERY_MS = 2000;
+
+  private Measures() {}
+
+  static void tellForever() {
+    String told = "";
+    try {
+      while (true) {
+        Thread.sleep(EVERY_MS);
+        SparkEnv spark = SparkEnv.get();
+        String now = spark == null || !SparkConnectService$.MODULE$.started() ? told : now(spark.memoryManager());
+        if (!now.equals(told)) {
+          System.out.println("bailiwick-engine measures " + now);
+          told = now;
+        }
+      }
+    } catch (InterruptedException stopping) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static String now(MemoryManager memory) {
+    long used = memory.executionMemoryUsed() + memory.storageMemoryUsed();
+    long max = memory instanceof UnifiedMemoryManager pool ? pool.maxHeapMemory() + pool.maxOffHeapMemory() : 0;
+    return String.format(
+        "{\"unified_used\": %d, \"unified_max\": %d, \"heap_after_full_gc\": %d, \"heap_max\": %d,"
+            + " \"active_operations\": %d}",
+        used, max, heapLeftByCollection(), Runtime.getRuntime().maxMemory(), activeOperations());
+  }
+
+  private static long heapLeftByCollection() {
+    return ManagementFactory.getMemoryPoolMXBeans().stream()
+        .filter(pool -> pool.getType() == MemoryType.HEAP && pool.getCollectionUsage() != null)
+        .mapToLong(pool -> pool.getCollectionUsage().getUsed())
+        .sum();
+  }
+
+  private static int activeOperations() {
+    return CollectionConverters.asJava(SparkConnectService$.MODULE$.executionManager().listExecuteHolders()).size();
+  }
+}
