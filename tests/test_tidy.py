@@ -3,7 +3,8 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,10 +22,32 @@ def shown(path: Path, line: int | None = None) -> str:
     return str(path.relative_to(ROOT)) + (f":{line}" if line else "")
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the rules ask about one module. The tree is not kept: a million nodes would slow what follows."""
+
+    has_docstring: bool
+    functions: tuple[tuple[int, int], ...]
+    """First and last line of each."""
+    silent_handlers: tuple[tuple[int, int], ...]
+    """Of each `except …: pass`."""
+
+
+@cache
+def shape(path: Path) -> Shape:
+    module = ast.parse(text_of(path))
+    functions, silent = [], []
+    for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+            functions.append((node.lineno, node.end_lineno or node.lineno))
+        elif isinstance(node, ast.ExceptHandler) and [type(each) for each in node.body] == [ast.Pass]:
+            silent.append((node.lineno, node.end_lineno or node.lineno))
+    return Shape(bool(ast.get_docstring(module)), tuple(functions), tuple(silent))
 
 
 def tracked_files() -> list[Path]:
@@ -40,24 +63,21 @@ def test_there_is_something_to_check() -> None:
 
 def test_modules_are_short() -> None:
     """A long one usually hides a second noun."""
-    assert [shown(path) for path in SOURCES if path.read_text().count("\n") > LINES_MAX] == []
+    assert [shown(path) for path in SOURCES if text_of(path).count("\n") > LINES_MAX] == []
 
 
 def test_functions_are_short() -> None:
     long = [
-        shown(path, node.lineno)
+        shown(path, first)
         for path in SOURCES
-        for node in functions(path)
-        if (node.end_lineno or node.lineno) - node.lineno >= FUNCTION_LINES_MAX
+        for first, last in shape(path).functions
+        if last - first >= FUNCTION_LINES_MAX
     ]
     assert long == []
 
 
 def test_every_module_says_what_it_is() -> None:
-    texts = {path: path.read_text() for path in MODULES}
-    assert [
-        shown(p) for p, text in texts.items() if text.strip() and not ast.get_docstring(ast.parse(text))
-    ] == []
+    assert [shown(path) for path in MODULES if text_of(path).strip() and not shape(path).has_docstring] == []
 
 
 def test_no_module_hides_behind_a_name_that_says_nothing() -> None:
@@ -66,26 +86,23 @@ def test_no_module_hides_behind_a_name_that_says_nothing() -> None:
 
 def test_no_mocks() -> None:
     pattern = re.compile(r"^\s*(from|import) (unittest\.)?mock\b|MagicMock\(", re.MULTILINE)
-    assert [shown(path) for path in SOURCES if pattern.search(path.read_text())] == []
+    assert [shown(path) for path in SOURCES if pattern.search(text_of(path))] == []
 
 
 def test_tests_wait_for_conditions_and_do_not_just_sleep() -> None:
     """Polling goes by a named interval inside a loop with a deadline; a number of seconds is a guess."""
     pattern = re.compile(r"^\s*(await asyncio|time)\.sleep\(\d*\.?[1-9]", re.MULTILINE)
     tests = [path for path in SOURCES if path.is_relative_to(ROOT / "tests")]
-    assert [shown(path) for path in tests if pattern.search(path.read_text())] == []
+    assert [shown(path) for path in tests if pattern.search(text_of(path))] == []
 
 
 def test_no_error_is_swallowed_without_a_word() -> None:
     """`except …: pass` needs a comment that says why that is right."""
     silent = []
     for path in SOURCES:
-        lines = path.read_text().split("\n")
-        for node in ast.walk(ast.parse("\n".join(lines))):
-            if isinstance(node, ast.ExceptHandler) and [type(each) for each in node.body] == [ast.Pass]:
-                block = lines[node.lineno - 1 : (node.end_lineno or node.lineno)]
-                if "#" not in "".join(block):
-                    silent.append(shown(path, node.lineno))
+        for first, last in shape(path).silent_handlers:
+            if "#" not in "".join(text_of(path).split("\n")[first - 1 : last]):
+                silent.append(shown(path, first))
     assert silent == []
 
 

@@ -25,6 +25,7 @@ _NOTICE: Final = (
 )
 WORKS, NOT_YET, NEVER = "works", "notyet", "never"
 
+_MARK: Final = "pytest.mark.proves"
 _SUBSTRAIT = (NEVER, "Spark takes SQL, not Substrait plans")
 _TRANSACTIONS = (NEVER, "every statement commits by itself; SqlInfo says so, and drivers stay in autocommit")
 UNSUPPORTED: Final[Mapping[str, tuple[str, str]]] = {
@@ -107,7 +108,8 @@ def proofs(tests: Path = TESTS) -> dict[str, tuple[str, ...]]:
     """Which test files show what."""
     found: dict[str, set[str]] = {}
     for path in sorted(tests.rglob("test_*.py")):
-        for subject in _subjects(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for subject in _subjects(ast.parse(text)) if _MARK in text else ():
             found.setdefault(subject, set()).add(path.stem)
     return {subject: tuple(sorted(files)) for subject, files in found.items()}
 
@@ -174,7 +176,7 @@ def _subjects(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.proves":
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == _MARK:
                     yield from (ast.literal_eval(argument) for argument in decorator.args)
 
 
