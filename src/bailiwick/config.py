@@ -34,7 +34,7 @@ from bailiwick.identity.config import IdentityConfig
 from bailiwick.queries.config import LimitsConfig, SessionsConfig
 from bailiwick.results.config import ResultsConfig
 from bailiwick.secrets import InsecureFileError, read_secret
-from bailiwick.telemetry.config import LoggingConfig
+from bailiwick.telemetry.config import LoggingConfig, TracingConfig
 
 ENVIRONMENT_PREFIX: Final = "BAILIWICK__"
 LOOSE_PREFIX: Final = "BAILIWICK_"
@@ -102,6 +102,7 @@ class Config(BaseModel):
     results: ResultsConfig = ResultsConfig()
     identity: IdentityConfig = IdentityConfig()
     logging: LoggingConfig = LoggingConfig()
+    tracing: TracingConfig = TracingConfig()
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:

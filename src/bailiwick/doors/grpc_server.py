@@ -11,8 +11,10 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from bailiwick.doors.grpc_tracing import TracedHandler
 from bailiwick.doors.listening import CannotListenError, listen, shown
 from bailiwick.doors.tls import Tls
+from bailiwick.telemetry.traces import NO_TRACES, Traces
 
 _ATTEMPTS_MAX = 10
 _ENVELOPE_BYTES = 64 << 10
@@ -43,9 +45,10 @@ class GrpcServer:
         *,
         services: Sequence[str] = (),
         tls: Tls | None = None,
+        traces: Traces = NO_TRACES,
     ) -> None:
         self._wanted = (tuple(addresses), port)
-        self._handlers = tuple(handlers)
+        self._handlers = tuple(TracedHandler(each, traces) if traces.is_on else each for each in handlers)
         self._limits = limits
         self._services = ("", *services)
         self._tls = tls

@@ -37,6 +37,7 @@ class Metrics:
         self._make_query_metrics()
         self._make_engine_metrics()
         self._login_failures = self._counter("login_failures", "Credentials that were refused.", "method")
+        self._spans = self._counter("spans", "Spans of traces, by what became of them.", "outcome")
         self._facade_seconds = Histogram(
             "bailiwick_facade_seconds",
             "Time the catalog facade took to answer an engine.",
@@ -78,6 +79,11 @@ class Metrics:
     def facade_answered(self, *, route: str, status: int, seconds: float) -> None:
         """`route` is the pattern of the path, never the path itself."""
         self._facade_seconds.labels(route=route, status=f"{status // 100}xx").observe(seconds)
+
+    def spans_told(self, sent: int, lost: int) -> None:
+        """The collector took so many spans, and so many were lost on the way. Any thread may say it."""
+        self._spans.labels(outcome="sent").inc(sent)
+        self._spans.labels(outcome="lost").inc(lost)
 
     def render(self) -> bytes:
         """Everything, in Prometheus' text format."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 import uvicorn
 from starlette.types import ASGIApp
 
+from bailiwick.doors.http.tracing import TracedApp
 from bailiwick.doors.listening import listen
 from bailiwick.doors.tls import Tls
+from bailiwick.telemetry.traces import NO_TRACES, Traces
 
 _BACKLOG = 2048
 
@@ -16,11 +18,19 @@ _BACKLOG = 2048
 class HttpServer:
     """Start it once, stop it once. Signals are the application's business, not its."""
 
-    def __init__(self, addresses: Sequence[str], port: int, app: ASGIApp, *, tls: Tls | None = None) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        port: int,
+        app: ASGIApp,
+        *,
+        tls: Tls | None = None,
+        traces: Traces = NO_TRACES,
+    ) -> None:
         self._wanted = (tuple(addresses), port)
         self._server = _Server(
             uvicorn.Config(
-                app,
+                TracedApp(app, traces) if traces.is_on else app,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
