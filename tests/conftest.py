@@ -10,6 +10,7 @@ import pytest
 
 from bailiwick.testing.gateway import RunningGateway, running_gateway
 from bailiwick.testing.policy_house import House, furnish
+from bailiwick.testing.postgres import PrivatePostgres, running_postgres, why_not
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +32,12 @@ def connection(gateway: RunningGateway) -> Iterator[Any]:
 def house(gateway: RunningGateway) -> House:
     """The policy house, made once for all that prove what policies hold."""
     return furnish(gateway)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PrivatePostgres]:
+    """A PostgreSQL of our own, in which each test makes its own database."""
+    if (problem := why_not()) is not None:
+        pytest.skip(problem)
+    with running_postgres() as running:
+        yield running

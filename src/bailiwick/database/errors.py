@@ -1,6 +1,11 @@
-"""Why a data directory cannot be used. Raised at start, for whoever starts it, never for a client."""
+"""Why a database cannot be used: at start, for whoever starts the gateway; or while it runs, for a client."""
 
-from bailiwick.errors import CannotStartError
+from typing import Final
+
+from bailiwick.errors import BailiwickError, CannotStartError, Code
+
+REASON: Final = "database"
+RETRY_AFTER_S: Final = 2.0
 
 
 class UnusableDatabaseError(CannotStartError):
@@ -28,3 +33,14 @@ class DirectoryInUseError(UnusableDatabaseError):
             f"the data directory is in use by {holder}: stop it first, or choose another directory"
         )
         self.pid = pid
+
+
+def unavailable(cause_text: str) -> BailiwickError:
+    """The database does not answer, or not in time. What was under way may have been done or not."""
+    return BailiwickError(
+        Code.CATALOG_UNAVAILABLE,
+        "The gateway's database does not answer. Try again in a moment.",
+        retry_after_s=RETRY_AFTER_S,
+        details={"reason": REASON},
+        cause_text=cause_text,
+    )

@@ -1,10 +1,11 @@
 """How a database came to look as it does: numbered steps, each done whole or not at all.
 
 A step, once released, is never edited; the next change is the next step. Steps are written in the SQL that
-SQLite and PostgreSQL share, and do not use `schema.py`, which moves on.
+SQLite and PostgreSQL share, where there is one (`InWordsOf` where there is not), and do not use `schema.py`,
+which moves on. Several gateways may start on one database at once: each step is made by one of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, text
@@ -14,10 +15,25 @@ from bailiwick.database.errors import NewerDatabaseError
 
 
 @dataclass(frozen=True, slots=True)
+class InWordsOf:
+    """The same in each of the two."""
+
+    sqlite: tuple[str, ...]
+    postgresql: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
     version: int
     description: str
-    statements: tuple[str, ...]
+    statements: tuple[str | InWordsOf, ...]
+
+    def in_words_of(self, dialect: str) -> Iterator[str]:
+        for statement in self.statements:
+            if isinstance(statement, str):
+                yield statement
+            else:
+                yield from statement.sqlite if dialect == "sqlite" else statement.postgresql
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -112,20 +128,47 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX audit_principal ON audit (principal)",
             "CREATE INDEX audit_actor ON audit (actor)",
             "CREATE INDEX audit_query_id ON audit (query_id)",
-            # In SQLite's words, as are those below: an entry comes after all others, and stays as it is.
-            """
-            CREATE TRIGGER audit_is_appended BEFORE INSERT ON audit
-            WHEN NEW.sequence <> (SELECT coalesce(max(sequence), 0) + 1 FROM audit)
-            BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
-            """,
-            """
-            CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
-            BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
-            """,
-            """
-            CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
-            BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
-            """,
+            # An entry comes after all others, and stays as it is.
+            InWordsOf(
+                sqlite=(
+                    """
+                    CREATE TRIGGER audit_is_appended BEFORE INSERT ON audit
+                    WHEN NEW.sequence <> (SELECT coalesce(max(sequence), 0) + 1 FROM audit)
+                    BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
+                    """,
+                    """
+                    CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
+                    BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
+                    """,
+                    """
+                    CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
+                    BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END
+                    """,
+                ),
+                postgresql=(
+                    """
+                    CREATE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+                    BEGIN RAISE EXCEPTION 'audit is append-only'; END $$
+                    """,
+                    """
+                    CREATE FUNCTION audit_is_appended() RETURNS trigger LANGUAGE plpgsql AS $$
+                    BEGIN
+                        IF NEW.sequence <> (SELECT coalesce(max(sequence), 0) + 1 FROM audit) THEN
+                            RAISE EXCEPTION 'audit is append-only';
+                        END IF;
+                        RETURN NEW;
+                    END $$
+                    """,
+                    """
+                    CREATE TRIGGER audit_is_appended BEFORE INSERT ON audit
+                    FOR EACH ROW EXECUTE FUNCTION audit_is_appended()
+                    """,
+                    """
+                    CREATE TRIGGER audit_is_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
+                    FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only()
+                    """,
+                ),
+            ),
         ),
     ),
     Migration(
@@ -176,21 +219,74 @@ MIGRATIONS: tuple[Migration, ...] = (
         "who asked on whose behalf",
         ("ALTER TABLE queries ADD COLUMN actor TEXT",),
     ),
+    Migration(
+        6,
+        "statements that came with a key of their client's",
+        (
+            """
+            CREATE TABLE submissions (
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                actor TEXT NOT NULL,
+                key TEXT NOT NULL,
+                part BIGINT NOT NULL,
+                digest TEXT NOT NULL,
+                query_id TEXT NOT NULL,
+                claimed_at DOUBLE PRECISION NOT NULL,
+                expires_at DOUBLE PRECISION NOT NULL,
+                begun_at DOUBLE PRECISION,
+                outcome TEXT,
+                PRIMARY KEY (tenant, principal, actor, key, part)
+            )
+            """,
+            "CREATE INDEX submissions_expires_at ON submissions (expires_at)",
+        ),
+    ),
+    Migration(
+        7,
+        "several gateways: which of them are there, whose query it is, and what was changed since one looked",
+        (
+            """
+            CREATE TABLE revisions (
+                topic TEXT NOT NULL PRIMARY KEY,
+                revision BIGINT NOT NULL
+            )
+            """,
+            """
+            CREATE TABLE gateways (
+                id TEXT NOT NULL PRIMARY KEY,
+                home TEXT NOT NULL,
+                address TEXT NOT NULL,
+                started_at DOUBLE PRECISION NOT NULL,
+                heartbeat_at DOUBLE PRECISION NOT NULL,
+                beats BIGINT NOT NULL
+            )
+            """,
+            "ALTER TABLE queries ADD COLUMN owner TEXT",
+        ),
+    ),
 )
 
 
 def migrate(engine: Engine, migrations: Sequence[Migration] = MIGRATIONS, *, now: Clock = wall) -> int:
     """Apply what is missing, in order. Returns the version reached; a newer database is left untouched."""
     known = migrations[-1].version
-    with engine.begin() as connection:
-        found = _version(connection)
+    while (found := _step(engine, migrations, now)) < known:
+        continue
     if found > known:
         raise NewerDatabaseError(found, known)
-    for migration in migrations:
-        if migration.version > found:
-            with engine.begin() as connection:
-                _apply(connection, migration, now())
-    return known
+    return found
+
+
+def _step(engine: Engine, migrations: Sequence[Migration], now: Clock) -> int:
+    """Apply the next one, if one is missing. Looked for and applied under one write lock."""
+    with engine.begin() as connection:
+        found = _version(connection)
+        missing = next((migration for migration in migrations if migration.version > found), None)
+        if missing is None:
+            return found
+        _apply(connection, missing, now())
+        return missing.version
 
 
 def _version(connection: Connection) -> int:
@@ -204,7 +300,7 @@ def _version(connection: Connection) -> int:
 
 
 def _apply(connection: Connection, migration: Migration, applied_at: float) -> None:
-    for statement in migration.statements:
+    for statement in migration.in_words_of(connection.dialect.name):
         connection.execute(text(statement))
     connection.execute(
         text("INSERT INTO schema_version (version, description, applied_at) VALUES (:v, :d, :a)"),

@@ -121,8 +121,34 @@ queries = Table(
     Column("bytes", BigInteger, nullable=False),
     # Who signed in, where that was somebody else than the principal.
     Column("actor", Text, nullable=True),
+    # The gateway that runs it; null where there is only one.
+    Column("owner", Text, nullable=True),
     Index("queries_created_at", "created_at"),
     Index("queries_state", "state"),
+)
+
+# Statements that came with a key of their client's, and how they ended.
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("principal", Text, primary_key=True),
+    # Who acts for the principal; empty where they act for themselves.
+    Column("actor", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    # Which of several runs under one key.
+    Column("part", BigInteger, primary_key=True, autoincrement=False),
+    # Of the statement, where it was meant, and its values.
+    Column("digest", Text, nullable=False),
+    # The query that holds the claim.
+    Column("query_id", Text, nullable=False),
+    Column("claimed_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    # Since when it may have changed something.
+    Column("begun_at", Double, nullable=True),
+    # A JSON object: how a change ended.
+    Column("outcome", Text, nullable=True),
+    Index("submissions_expires_at", "expires_at"),
 )
 
 audit = Table(
@@ -163,4 +189,28 @@ policy_elements = Table(
     Column("kind", Text, primary_key=True),
     # A JSON object with all that there is to say about it.
     Column("definition", Text, primary_key=True),
+)
+
+# How often each of what gateways hold in memory was changed, written in the transaction that changes it.
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+)
+
+gateways = Table(
+    "gateways",
+    metadata,
+    # Another one each time a gateway starts.
+    Column("id", Text, primary_key=True),
+    # The same each time one starts in the same data directory, of which only one at a time can.
+    Column("home", Text, nullable=False),
+    # Where the other gateways reach it.
+    Column("address", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    # By its own clock, for people to read.
+    Column("heartbeat_at", Double, nullable=False),
+    # By this others see that it lives, whatever its clock says.
+    Column("beats", BigInteger, nullable=False),
 )

@@ -1,0 +1,134 @@
+"""PostgreSQL: engines whose transactions are what `database.py` promises, for several gateways at once.
+
+One that may write begins by taking the one write lock of the database, an advisory lock that ends with the
+transaction, however that ends. So all that is written, by whichever gateway, is written one after the other,
+and who read first and writes later has seen the latest: as in SQLite, and with the same code above. A gateway
+that stands still inside a transaction is thrown out of it after `IDLE_S`, and the others go on.
+
+A lost server, one that starts or stops, and a lock that is not to be had in time are all one typed error,
+CATALOG_UNAVAILABLE. Connections are tried before they are used, so everything goes on when it is back.
+
+PostgreSQL's texts cannot hold the character NUL. What has one is kept with U+FFFD in its place.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import psycopg
+from psycopg.types.string import StrDumperUnknown
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, QueuePool
+
+from bailiwick.database.errors import UnusableDatabaseError, unavailable
+
+LOCK_WAIT_S: Final = 15.0
+IDLE_S: Final = 15.0
+STATEMENT_S: Final = 60.0
+CONNECT_S: Final = 5
+SILENCE_S: Final = 10.0
+"""A server that confirms nothing for so long counts as lost."""
+READ_CONNECTIONS_MAX: Final = 4
+SERVER_VERSION_MIN: Final = 13_00_00
+
+WRITE_LOCK: Final = 0x6261_696C_6977_6963
+"""The key of the advisory lock: any number that others who use the same database do not take."""
+
+_URL: Final = "postgresql+psycopg://"
+_READ_ONLY_NOW: Final = "25006"
+_DEFAULTS: Final = {
+    "application_name": "bailiwick",
+    "connect_timeout": str(CONNECT_S),
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": str(int(SILENCE_S * 1000)),
+    # Of several hosts the one that takes writes; readers must not see an older state either.
+    "target_session_attrs": "primary",
+    "client_encoding": "utf8",
+}
+
+
+def connect_parameters(given: Mapping[str, str], *, writes: bool) -> dict[str, Any]:
+    """What libpq is told, from what the URL says."""
+    settings = {
+        "lock_timeout": f"{LOCK_WAIT_S:g}s",
+        "idle_in_transaction_session_timeout": f"{IDLE_S:g}s",
+        "statement_timeout": f"{STATEMENT_S:g}s",
+        # Each statement of a transaction that has the write lock sees all that was written before.
+        "default_transaction_isolation": "read\\ committed" if writes else "repeatable\\ read",
+        "default_transaction_read_only": "off" if writes else "on",
+        # Whatever the server's default: what was acknowledged survives.
+        "synchronous_commit": "on",
+    }
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    return {**_DEFAULTS, **given, "options": f"{given.get('options', '')} {options}".strip()}
+
+
+def check_server(engine: Engine) -> None:
+    """Raises UnusableDatabaseError for a server that cannot keep what we promise."""
+    with engine.connect() as connection:
+        version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
+        encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+    if version < SERVER_VERSION_MIN:
+        raise UnusableDatabaseError(
+            f"PostgreSQL {SERVER_VERSION_MIN // 10_000} or later is needed, not {version // 10_000}"
+        )
+    if encoding != "UTF8":
+        raise UnusableDatabaseError(
+            f"the PostgreSQL database is encoded in {encoding}: create one with ENCODING 'UTF8'"
+        )
+
+
+def synchronous_engine(parameters: Mapping[str, str], *, writes: bool) -> Engine:
+    engine = create_engine(_URL, poolclass=QueuePool, **_options(parameters, writes=writes))
+    _configure(engine, writes=writes)
+    return engine
+
+
+def asynchronous_engine(parameters: Mapping[str, str], *, writes: bool) -> AsyncEngine:
+    engine = create_async_engine(_URL, poolclass=AsyncAdaptedQueuePool, **_options(parameters, writes=writes))
+    _configure(engine.sync_engine, writes=writes)
+    return engine
+
+
+def _options(parameters: Mapping[str, str], *, writes: bool) -> dict[str, Any]:
+    return {
+        "connect_args": connect_parameters(parameters, writes=writes),
+        # Writers queue here: were there more, they would queue for the lock.
+        "pool_size": 1 if writes else READ_CONNECTIONS_MAX,
+        "max_overflow": 0,
+        "pool_timeout": LOCK_WAIT_S * 2,
+        "pool_pre_ping": True,
+        "hide_parameters": True,
+    }
+
+
+def _configure(engine: Engine, *, writes: bool) -> None:
+    @event.listens_for(engine, "connect")
+    def connect(connection: Any, _record: Any) -> None:
+        driver = getattr(connection, "driver_connection", connection)
+        driver.adapters.register_dumper(str, _WithoutNul)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if writes:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+
+    @event.listens_for(engine, "handle_error")
+    def translate(context: ExceptionContext) -> None:
+        error = context.original_exception
+        # A connection that fails its trial is replaced: there is something to say only if that fails, too.
+        if context.is_pre_ping:
+            return
+        if getattr(error, "sqlstate", None) == _READ_ONLY_NOW and writes:
+            # The server has become a replica: another is the one to ask, by another connection.
+            context.is_disconnect = True
+        if context.is_disconnect or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            raise unavailable(f"{type(error).__name__}: {error}") from error
+
+
+class _WithoutNul(StrDumperUnknown):
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
