@@ -111,7 +111,6 @@ class LeastLoaded(Scheduler):
         return min(able, key=lambda engine: _load(engine, work)).node_id
 
     def obstacles(self, engines: Sequence[EngineLoad], work: Work) -> list[Obstacle | None]:
-        """For each of `engines`, in their order, why it does not get the work; None if it might."""
         found = [self._obstacle(engine, work) for engine in engines]
         has_other = any(
             not engine.is_embedded and (obstacle is None or obstacle.is_passing)

@@ -180,8 +180,10 @@ def settled(
         why = f"it did not answer within {rules.probe_timeout_s:g} s"
         engine = after_break(rules, engine, why, now_s, by_probe=True)
     condition, why = _condition(rules, engine, now_s)
-    since_s = engine.since_s if condition is engine.condition else now_s
-    engine = replace(engine, condition=condition, why=why, since_s=since_s)
+    if condition is not engine.condition:
+        engine = replace(engine, condition=condition, since_s=now_s)
+    if why != engine.why:
+        engine = replace(engine, why=why)
     engine, instructions = _announced(before, engine)
     if _is_probe_due(engine, now_s):
         engine = replace(engine, probe_sent_at_s=now_s)
