@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check check-code check-unit bench generate docs clean
+.PHONY: help setup demo test test-all check check-code check-unit bench load faults cluster-demo generate docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -41,6 +41,12 @@ check-unit:
 
 bench: setup ## Ratios against the stock PySpark client on the same engine
 	@$(BIN)/python -m benchmarks
+
+load: setup ## N clients at once (N=50 MIX=light|heavy|mixed, URL=grpc://… for a running gateway), every answer checked
+	@$(BIN)/python -m bailiwick.testing.load --clients $(or $(N),50) --mix $(or $(MIX),mixed) $(if $(URL),--url $(URL))
+
+faults: setup ## Everything that breaks processes on purpose, the whole matrix of faults and phases included
+	@$(BIN)/pytest tests/faults
 
 generate: setup ## Write the protobuf modules anew
 	@$(BIN)/python -m bailiwick.testing.generate

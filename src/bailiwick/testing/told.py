@@ -21,8 +21,10 @@ class Told:
     """Whether the client was told that the same statement may be sent again."""
 
     @classmethod
-    def by(cls, error: AdbcError) -> "Told":
-        details = {_text(name): _text(value) for name, value in error.details or ()}
+    def by(cls, error: Exception) -> "Told":
+        """An error of ADBC, or one of Arrow's, which come when a result breaks while it is read."""
+        given = error.details if isinstance(error, AdbcError) else ()
+        details = {_text(name): _text(value) for name, value in given or ()}
         code = details.get("bailiwick-error-code", "")
         if code not in _CODES:
             code = _code_in(str(error))

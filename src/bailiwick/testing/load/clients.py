@@ -37,8 +37,6 @@ HISTORY_S = 10.0
 """The history of reads is written in batches, a moment late."""
 POLL_S = 0.1
 
-_READY_STATES = ("ready", "healthy")
-
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -190,7 +188,6 @@ def _ran(row: tuple[Any, ...], run: str) -> Ran:
 
 def _engines(admin: Any) -> list[str]:
     """Those that could take work now. The gateway's own engine counts only where there is no other."""
-    known = rows(admin, "SELECT node_id, kind, state FROM system.runtime.nodes")
-    usable = [(node, kind) for node, kind, state in known if state in _READY_STATES]
-    others = [node for node, kind in usable if kind != "embedded"]
-    return others or [node for node, _ in usable]
+    known = rows(admin, "SELECT node_id, kind FROM system.runtime.nodes WHERE state = 'ready'")
+    others = [node for node, kind in known if kind != "embedded"]
+    return others or [node for node, _ in known]
