@@ -176,6 +176,7 @@ def test_affinity_does_not_make_anyone_wait_while_another_is_free() -> None:
     other = B if favourite == A else A
     assert favourite is not None
     assert choose([idle(favourite, running=2), idle(other)], work) == other
+    assert choose([idle(favourite, idle_sessions=0), idle(other)], work) == other
 
 
 def test_affinities_spread_over_the_fleet() -> None:

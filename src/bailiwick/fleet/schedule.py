@@ -103,12 +103,13 @@ class LeastLoaded(Scheduler):
             for engine, obstacle in zip(engines, self.obstacles(engines, work), strict=True)
             if obstacle is None
         ]
-        if not able:
+        warm = [engine for engine in able if engine.idle_sessions] or able
+        if not warm:
             return None
         if work.affinity is not None:
             affinity = work.affinity
-            return max(able, key=lambda engine: _draw(affinity, engine.node_id)).node_id
-        return min(able, key=lambda engine: _load(engine, work)).node_id
+            return max(warm, key=lambda engine: _draw(affinity, engine.node_id)).node_id
+        return min(warm, key=lambda engine: _load(engine, work)).node_id
 
     def obstacles(self, engines: Sequence[EngineLoad], work: Work) -> list[Obstacle | None]:
         found = [self._obstacle(engine, work) for engine in engines]
@@ -156,16 +157,11 @@ def heaviest_first(waiting: Iterable[_Item], cost_bytes: Callable[[_Item], int])
     return sorted(waiting, key=lambda one: -cost_bytes(one))
 
 
-def _load(engine: EngineLoad, work: Work) -> tuple[bool, float, float, NodeId]:
+def _load(engine: EngineLoad, work: Work) -> tuple[float, float, NodeId]:
     """What the engine would have to read, for each slot, with this work. The name breaks ties."""
     read_bytes = engine.cost_running + engine.running * QUERY_BYTES
     added_bytes = work.cost_bytes + QUERY_BYTES
-    return (
-        engine.idle_sessions == 0,
-        (read_bytes + added_bytes) / engine.slots,
-        engine.running / engine.slots,
-        engine.node_id,
-    )
+    return (read_bytes + added_bytes) / engine.slots, engine.running / engine.slots, engine.node_id
 
 
 def _draw(affinity: str, node_id: NodeId) -> bytes:
