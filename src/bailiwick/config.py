@@ -27,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from bailiwick.database.config import DatabaseConfig
 from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.listening import is_loopback, plaintext_problem
 from bailiwick.engines.config import EngineConfig, PoolConfig
@@ -43,6 +44,7 @@ FILE_BYTES_MAX: Final = 1 << 20
 _SHOWN_LENGTH_MAX: Final = 60
 
 Model = TypeVar("Model", bound=BaseModel)
+Profile = Literal["dev-local", "single-node-durable", "distributed-durable"]
 
 
 class ServerConfig(BaseModel):
@@ -89,12 +91,13 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    profile: Literal["development", "production"] = Field(
-        default="development",
-        description="`production` refuses to start with anything that is meant for trying out.",
+    profile: Profile = Field(
+        default="dev-local",
+        description="What is promised. What cannot keep it refuses to start (see profiles.md).",
     )
     server: ServerConfig = ServerConfig()
     tls: TlsConfig = TlsConfig()
+    database: DatabaseConfig = DatabaseConfig()
     engine: EngineConfig = EngineConfig()
     pool: PoolConfig = PoolConfig()
     limits: LimitsConfig = LimitsConfig()

@@ -46,8 +46,10 @@ def demo(
         wanted = read_settings(None).server
         ports = {"grpc_port": _free(wanted.grpc_port), "http_port": _free(wanted.http_port)}
         settings = read_settings(None, server=ports)
-        if settings.profile == "production":
-            raise UsageProblem("the demo makes users and tables for show, and the profile is production")
+        if settings.profile != "dev-local":
+            raise UsageProblem(
+                f"the demo makes users and tables for show, and the profile is {settings.profile}"
+            )
         import uvloop
 
         uvloop.run(_run(settings, (data_dir or CHECKOUT / "data").resolve(), once=once))
@@ -123,7 +125,7 @@ async def _show(gateway: "Gateway", data_dir: Path, console: "Console") -> None:
 
 def _log_to_file(settings: "Config", data_dir: Path) -> TextIO:
     """The screen is for the show: what the gateway has to say goes to a file beside its engine's."""
-    from bailiwick.production import mark_as_demo
+    from bailiwick.profiles import mark_as_demo
     from bailiwick.telemetry import logs
 
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -35,8 +35,8 @@ def serve(
     """Serve a data directory. Prints `ready grpc=HOST:PORT http=HOST:PORT` when queries work.
 
     On an empty directory the user `admin` is made, and its password printed once. SIGINT and SIGTERM let
-    running queries end, then stop everything that was started. Logs go to stderr. With `profile =
-    "production"` nothing is started while anything is set as for trying out.
+    running queries end, then stop everything that was started. Logs go to stderr. Nothing is
+    started while anything is in the way of the profile.
     """
     with reported():
         server = {"bind": tuple(bind) if bind else None, "grpc_port": grpc_port, "http_port": http_port}

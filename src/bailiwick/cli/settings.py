@@ -41,16 +41,19 @@ def check_certificates(settings: "Config") -> None:
 
 
 def check_profile(settings: "Config", data_dir: Path | None = None) -> None:
-    """Refuse what is not for production, all of it at once, if that is what the settings ask for."""
-    if settings.profile != "production":
+    """Refuse what cannot keep the profile, all of it at once."""
+    from bailiwick.doors.listening import is_loopback
+
+    if settings.profile == "dev-local" and all(map(is_loopback, settings.server.bind)):
+        # It promises no more than that, and most starts are such: what follows takes its time to import.
         return
-    from bailiwick.production import NotForProductionError, check
+    from bailiwick.profiles import ProfileError, check
 
     try:
         check(settings, data_dir)
-    except NotForProductionError as error:
+    except ProfileError as error:
         raise UsageProblem(
-            'the profile is "production", and this is for trying out:\n'
+            f'the profile is "{error.profile}", and this is in its way:\n'
             + "\n".join(f"  {each}" for each in error.problems)
         ) from error
 
