@@ -1,7 +1,9 @@
 package io.bailiwick;
 
+import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryType;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.memory.MemoryManager;
 import org.apache.spark.memory.UnifiedMemoryManager;
@@ -11,11 +13,14 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Tells on standard output how full and how busy this engine is, whenever that has changed.
  *
- * <p>Never the heap in use at the moment, which is near full by design: what was left of it by the last collection of
- * the old generation is what cannot be freed. Only this process is measured, not executors elsewhere.
+ * <p>Never the heap in use at the moment, which is near full by design. Only this process is measured, not executors
+ * elsewhere.
  */
 final class Measures {
   private static final long EVERY_MS = 2000;
+  private static final Pattern FULL_COLLECTOR = Pattern.compile("Old|MarkSweep|Cycles");
+  private static long fullCollections;
+  private static long leftByFullCollection;
 
   private Measures() {}
 
@@ -42,14 +47,23 @@ final class Measures {
     return String.format(
         "{\"unified_used\": %d, \"unified_max\": %d, \"heap_after_full_gc\": %d, \"heap_max\": %d,"
             + " \"active_operations\": %d}",
-        used, max, heapLeftByCollection(), Runtime.getRuntime().maxMemory(), activeOperations());
+        used, max, heapLeftByFullCollection(), Runtime.getRuntime().maxMemory(), activeOperations());
   }
 
-  private static long heapLeftByCollection() {
-    return ManagementFactory.getMemoryPoolMXBeans().stream()
-        .filter(pool -> pool.getType() == MemoryType.HEAP && pool.getCollectionUsage() != null)
-        .mapToLong(pool -> pool.getCollectionUsage().getUsed())
+  /** 0 before the first one. Lesser collections leave garbage behind, so only a full one says what cannot be freed. */
+  private static long heapLeftByFullCollection() {
+    long collections = ManagementFactory.getGarbageCollectorMXBeans().stream()
+        .filter(collector -> FULL_COLLECTOR.matcher(collector.getName()).find())
+        .mapToLong(GarbageCollectorMXBean::getCollectionCount)
         .sum();
+    if (collections > fullCollections) {
+      fullCollections = collections;
+      leftByFullCollection = ManagementFactory.getMemoryPoolMXBeans().stream()
+          .filter(pool -> pool.getType() == MemoryType.HEAP && pool.getCollectionUsage() != null)
+          .mapToLong(pool -> pool.getCollectionUsage().getUsed())
+          .sum();
+    }
+    return leftByFullCollection;
   }
 
   private static int activeOperations() {
