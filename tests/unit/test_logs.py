@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,3 +146,23 @@ def test_breadcrumbs_tell_the_step_the_query_and_the_time_since_it_began() -> No
     )
     assert (second["step"], second["elapsed_ms"]) == ("described", 1500.0)
     assert "query_id" not in outside
+
+
+def test_logs_are_there_without_what_draws_pictures() -> None:
+    """They are imported before Spark is begun: what they take along is waited for at every start."""
+    script = """
+import sys, io
+from bailiwick.telemetry import logs
+from bailiwick.telemetry.config import LoggingConfig
+stream = io.StringIO()
+logs.configure(LoggingConfig(format="console"), stream=stream)
+try:
+    raise ValueError("boom")
+except ValueError:
+    logs.logger("x").exception("broke")
+assert "ValueError: boom" in stream.getvalue()
+print([name for name in ("rich", "opentelemetry", "google", "pyarrow") if name in sys.modules])
+import rich.console
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
