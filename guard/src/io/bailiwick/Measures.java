@@ -3,6 +3,7 @@ package io.bailiwick;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryType;
+import java.util.Locale;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.memory.MemoryManager;
@@ -44,7 +45,7 @@ final class Measures {
   private static String now(MemoryManager memory) {
     long used = memory.executionMemoryUsed() + memory.storageMemoryUsed();
     long max = memory instanceof UnifiedMemoryManager pool ? pool.maxHeapMemory() + pool.maxOffHeapMemory() : 0;
-    return String.format(
+    return String.format(Locale.ROOT,
         "{\"unified_used\": %d, \"unified_max\": %d, \"heap_after_full_gc\": %d, \"heap_max\": %d,"
             + " \"active_operations\": %d}",
         used, max, heapLeftByFullCollection(), Runtime.getRuntime().maxMemory(), activeOperations());
