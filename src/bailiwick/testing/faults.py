@@ -138,7 +138,8 @@ def _send(pid: int, number: signal.Signals, wanted: str) -> None:
     process = psutil.Process(pid)
     os.kill(pid, number)
     deadline = time.monotonic() + _EFFECT_WITHIN_S
-    while process.is_running() and process.status() != wanted:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{number.name} had no effect on process {pid}")
-        time.sleep(_POLL_S)
+    with suppress(psutil.NoSuchProcess):  # Dead and reaped.
+        while process.status() != wanted:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{number.name} had no effect on process {pid}")
+            time.sleep(_POLL_S)
