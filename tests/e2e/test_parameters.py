@@ -1,5 +1,6 @@
 """Parameters as Spark takes them: every type by value and by type, announced as streamed, never as text."""
 
+import asyncio
 import datetime
 import decimal
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import new_operation_id
 from bailiwick.results.batches import read_schema
 from bailiwick.testing.engine import RunningEngine, running_engine
+from bailiwick.testing.stock_spark import EngineDoor
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -291,3 +293,19 @@ async def test_a_type_that_cannot_be_sent_is_refused_before_it_runs(asked: Asked
     with pytest.raises(BailiwickError, match=r"TIME\(6\).* of the column odd") as refused:
         await asked.describe(f"SELECT 1 AS plain, {value} AS odd")
     assert refused.value.code is Code.NOT_SUPPORTED
+
+
+async def test_the_stock_client_s_own_parameters_are_evaluated_by_spark(running: RunningEngine) -> None:
+    """It sends expressions, which Spark folds by optimising a row of them."""
+
+    def ask() -> list[Any]:
+        spark = EngineDoor.of(running.directory).connect(session_handle="nobody", lease_id="none")
+        try:
+            return [
+                spark.sql("SELECT ? + 1 AS n, ? AS s", args=[41, "x"]).collect(),
+                spark.sql("SELECT 1 AS one, 'a' AS a").collect(),
+            ]
+        finally:
+            spark.stop()
+
+    assert await asyncio.to_thread(ask) == [[(42, "x")], [(1, "a")]]

@@ -19,6 +19,7 @@ from bailiwick.engines.engine import Batch, Completed, EngineLost, EngineSession
 from bailiwick.engines.spark_connect import SparkConnectChannel
 from bailiwick.engines.warmup import Warmup
 from bailiwick.errors import BailiwickError, Code, Position
+from bailiwick.fleet.members import Traits
 from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.principal import READER, Principal
 from bailiwick.ids import OperationId, new_operation_id
@@ -326,7 +327,8 @@ async def test_the_current_schema_is_set_and_reset(running: RunningEngine, sessi
 
 async def test_two_long_queries_on_two_cores_let_short_ones_pass(running: RunningEngine) -> None:
     config = PoolConfig(interactive_s=1.0, long_running_max=2)
-    pool = SessionPool(running.engine, config, cores=2, warmup=Warmup(rounds=1), prove=unproved)
+    pool = SessionPool(config, warmup=Warmup(rounds=1), prove=unproved)
+    pool.roster.add(running.engine, Traits(slots=2))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(pool.stop)
         await pool.start()

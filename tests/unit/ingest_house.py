@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from bailiwick.fleet.schedule import ANYWHERE, Work
 from query_house import ANN, LAKE, FakeAdministration, FakeEngine, FakeLease, FakePool, FakeSession, Script
 
 from bailiwick.catalog.memory import MemoryBackend
@@ -65,8 +66,10 @@ class RowsSession(FakeSession):
         super().__init__(engine)
         self._rows_engine = engine
 
-    async def write(self, write: Write, *, operation: OperationId, lease: LeaseId) -> AsyncIterator[Event]:
-        del operation, lease
+    async def write(
+        self, write: Write, *, operation: OperationId, lease: LeaseId, query_id: QueryId | None = None
+    ) -> AsyncIterator[Event]:
+        del operation, lease, query_id
         outcome = self._rows_engine.outcomes.get(len(self._rows_engine.writes))
         self._rows_engine.writes.append(write)
         self._settled = False
@@ -85,9 +88,11 @@ class RowsPool(FakePool):
         self._rows_engine = engine
 
     @asynccontextmanager
-    async def lease(self, principal: Principal, query_id: QueryId | None = None) -> AsyncIterator[FakeLease]:
-        del principal, query_id
-        lease = FakeLease(new_lease_id(), RowsSession(self._rows_engine))
+    async def lease(
+        self, principal: Principal, query_id: QueryId | None = None, work: Work = ANYWHERE
+    ) -> AsyncIterator[FakeLease]:
+        del principal, query_id, work
+        lease = FakeLease(new_lease_id(), RowsSession(self._rows_engine), self._rows_engine)
         self.leases.append(lease)
         yield lease
 
@@ -170,7 +175,6 @@ async def ingest_house(
     spool = Spool(tmp_path / "spool", total_bytes_max=1 << 20)
     queries = QueryService(
         pool=RowsPool(engine),
-        engine=engine,
         answerers=[UserAnswers(FakeAdministration())],
         nodes=list,
         store=MemoryQueryStore(),

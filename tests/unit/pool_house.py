@@ -3,10 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from bailiwick.engines.config import PoolConfig
+from bailiwick.engines.engine import Engine
 from bailiwick.engines.warmup import Warmup
-from bailiwick.fleet.sessions import Lease, SessionPool
+from bailiwick.fleet.lease import Lease
+from bailiwick.fleet.members import Traits
+from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_operation_id
 from bailiwick.testing.engines import ScriptedEngine, unproved
@@ -30,6 +34,13 @@ async def wait_until(condition: Callable[[], object], within_s: float = 5.0) -> 
             await asyncio.sleep(0)
 
 
+def pool_with(engine: Engine, config: PoolConfig, **settings: Any) -> SessionPool:
+    """With one engine, not started."""
+    pool = SessionPool(config, **settings)
+    pool.roster.add(engine, Traits(slots=config.sessions or 1, is_embedded=True))
+    return pool
+
+
 @asynccontextmanager
 async def pool_of(
     engine: ScriptedEngine,
@@ -40,7 +51,7 @@ async def pool_of(
     settings: dict[str, float] | None = None,
 ) -> AsyncIterator[SessionPool]:
     config = PoolConfig.model_validate({"sessions": slots, **(settings or {})})
-    pool = SessionPool(engine, config, cores=2, clock=clock or MovedClock(), warmup=warmup, prove=unproved)
+    pool = pool_with(engine, config, clock=clock or MovedClock(), warmup=warmup, prove=unproved)
     try:
         await pool.start(timeout_s=5)
         yield pool

@@ -10,10 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from bailiwick.clock import Clock
+from bailiwick.clock import wall as wall_clock
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Event
 from bailiwick.engines.parameters import ParameterValue
 from bailiwick.errors import BailiwickError
+from bailiwick.fleet.schedule import ANYWHERE, Work
 from bailiwick.identity.administration import Administration
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import Command
@@ -25,6 +28,7 @@ from bailiwick.queries.own import UserAnswers
 from bailiwick.queries.query import Query
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.statement import Statement
+from bailiwick.queries.submissions import SubmissionStore
 from bailiwick.queries.system_tables import Node
 from bailiwick.results.batches import schema_message
 from bailiwick.results.config import ResultsConfig
@@ -99,8 +103,9 @@ class FakeSession(EngineSession):
         principal: str = "",
         may_call: bool = False,
         explains: bool = False,
+        query_id: QueryId | None = None,
     ) -> AsyncIterator[Event]:
-        del operation, lease, parameters, principal, may_call, explains
+        del operation, lease, parameters, principal, may_call, explains, query_id
         self._engine.executed.append((sql, reattachable))
         self._settled = False
         for event in self._engine.script(sql).events:
@@ -179,8 +184,11 @@ class FakeEngine(Engine):
 class FakeLease:
     id: LeaseId
     session: EngineSession
+    engine: Engine
     spoiled: str | None = None
     policy_version: int = 0
+    heap_bytes: int = 0
+    is_fallback: bool = False
 
     def spoil(self, reason: str) -> None:
         self.spoiled = reason
@@ -196,10 +204,12 @@ class FakePool:
         self.leased = 0
 
     @asynccontextmanager
-    async def lease(self, principal: Principal, query_id: QueryId | None = None) -> AsyncIterator[FakeLease]:
-        del principal, query_id
+    async def lease(
+        self, principal: Principal, query_id: QueryId | None = None, work: Work = ANYWHERE
+    ) -> AsyncIterator[FakeLease]:
+        del principal, query_id, work
         async with self._free:
-            lease = FakeLease(new_lease_id(), FakeSession(self._engine))
+            lease = FakeLease(new_lease_id(), FakeSession(self._engine), self._engine)
             self.leases.append(lease)
             self.leased += 1
             try:
@@ -212,6 +222,9 @@ class FakePool:
     def position(self, query_id: QueryId) -> int | None:
         del query_id
         return 1
+
+    def could_run(self, work: Work) -> bool:
+        return self._engine.node_id not in work.excluded
 
 
 class FakeAdministration(Administration):
@@ -260,10 +273,14 @@ async def house(
     limits: LimitsConfig | None = None,
     results: ResultsConfig | None = None,
     accounts: Accounts = NO_ACCOUNTS,
+    *,
+    store: MemoryQueryStore | None = None,
+    submissions: SubmissionStore | None = None,
+    wall: Clock = wall_clock,
 ) -> AsyncIterator[House]:
     engine = FakeEngine()
     pool = FakePool(engine)
-    store = MemoryQueryStore()
+    store = store or MemoryQueryStore()
     spool = Spool(tmp_path / "spool", total_bytes_max=100 * MB)
     spool.clear_leftovers()
     administration = FakeAdministration()
@@ -271,7 +288,6 @@ async def house(
     versions = [1]
     service = QueryService(
         pool=pool,
-        engine=engine,
         answerers=[UserAnswers(administration)],
         nodes=lambda: [Node(NodeId("fake"), "fake", "ready", "local")],
         store=store,
@@ -282,6 +298,8 @@ async def house(
         affected_rows=lambda _lease: 7,
         metrics=metrics,
         accounts=accounts,
+        submissions=submissions,
+        wall=wall,
     )
     async with service:
         yield House(service, engine, pool, store, spool, administration, metrics, versions)

@@ -1,11 +1,11 @@
 """An engine whose guard is not at work is not used, and it is said why."""
 
 import pytest
+from pool_house import pool_with
 
 from bailiwick.engines.canary import STATEMENT, check_guard
 from bailiwick.engines.config import PoolConfig
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.fleet.sessions import SessionPool
 from bailiwick.ids import new_lease_id
 from bailiwick.testing.engines import Answer, ScriptedEngine
 
@@ -13,7 +13,7 @@ REFUSED = BailiwickError(Code.ACCESS_DENIED, "no stamp", details={"reason": "uns
 
 
 async def test_a_session_that_refuses_the_canary_is_used() -> None:
-    pool = SessionPool(ScriptedEngine({STATEMENT: Answer(error=REFUSED)}), PoolConfig(sessions=1), cores=1)
+    pool = pool_with(ScriptedEngine({STATEMENT: Answer(error=REFUSED)}), PoolConfig(sessions=1))
     await pool.start(timeout_s=5)
     assert pool.idle_count == 1
     await pool.stop()
@@ -32,7 +32,7 @@ async def test_any_other_answer_keeps_the_engine_from_being_used(answer: Answer)
     with pytest.raises(BailiwickError, match="its guard is not at work") as refused:
         await check_guard(await engine.open_session(), new_lease_id())
     assert (refused.value.code, refused.value.retryable) == (Code.CIRCUIT_BREAKER_OPEN, False)
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1)
+    pool = pool_with(engine, PoolConfig(sessions=1))
     with pytest.raises(BailiwickError, match="its guard is not at work"):
         await pool.start(timeout_s=5)
     assert pool.idle_count == 0

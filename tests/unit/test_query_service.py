@@ -229,7 +229,6 @@ async def test_nothing_is_left_running_after_a_restart(tmp_path: Path) -> None:
         await home.store.save([lost])
         async with QueryService(
             pool=home.pool,
-            engine=home.engine,
             answerers=[UserAnswers(home.administration)],
             nodes=list,
             store=home.store,

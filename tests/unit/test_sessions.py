@@ -5,12 +5,11 @@ import threading
 from contextlib import AsyncExitStack
 
 import pytest
-from pool_house import ANN, BOB, MovedClock, asking, held, pool_of, run, wait_until
+from pool_house import ANN, BOB, MovedClock, asking, held, pool_of, pool_with, run, wait_until
 
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.engine import EngineLost
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.fleet.sessions import SessionPool
 from bailiwick.ids import QueryId, new_operation_id
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import EMPTY
@@ -177,7 +176,7 @@ async def test_queries_wait_for_an_engine_that_is_down() -> None:
         engine.revive()
         pool.tick()
         lease = await waiting
-        assert lease.session.handle == "handle-1"
+        assert lease.session.handle == "scripted-handle-1"
         await run(lease, "SELECT 1")
 
 
@@ -294,7 +293,7 @@ async def test_stopping_refuses_who_waits_and_closes_what_is_lent() -> None:
 
 
 async def test_a_start_without_an_engine_says_so() -> None:
-    pool = SessionPool(ScriptedEngine(is_up=False), PoolConfig(sessions=1), cores=1)
+    pool = pool_with(ScriptedEngine(is_up=False), PoolConfig(sessions=1))
     with pytest.raises(BailiwickError) as refused:
         await pool.start(timeout_s=0.05)
     assert refused.value.code is Code.CIRCUIT_BREAKER_OPEN

@@ -3,11 +3,10 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from pool_house import ANN, held, pool_of, wait_until
+from pool_house import ANN, held, pool_of, pool_with, wait_until
 
 from bailiwick.engines.config import PoolConfig
 from bailiwick.engines.warmup import FIRST_STATEMENTS, USUAL_STATEMENTS, WARMUP_PRINCIPAL, Warmup
-from bailiwick.fleet.sessions import SessionPool
 from bailiwick.policy.access import Access
 from bailiwick.policy.model import EMPTY
 from bailiwick.testing.engines import Answer, ScriptedEngine, unproved
@@ -19,7 +18,7 @@ async def test_as_many_sessions_as_slots_are_warm_before_the_start_returns() -> 
         engine, slots=3, warmup=Warmup(extra_statements=("SELECT * FROM t",), rounds=1)
     ) as pool:
         await wait_until(lambda: pool.idle_count == 3)
-        assert [one.sql for one in engine.executed if one.handle == "handle-0"] == [
+        assert [one.sql for one in engine.executed if one.handle == "scripted-handle-0"] == [
             *USUAL_STATEMENTS,
             "SELECT * FROM t",
         ]
@@ -29,7 +28,7 @@ async def test_as_many_sessions_as_slots_are_warm_before_the_start_returns() -> 
 async def test_a_session_that_warms_up_has_a_lease_of_its_own_that_ends_before_it_is_lent() -> None:
     gate = asyncio.Event()
     engine = ScriptedEngine({"SELECT 1": Answer(hold=gate)})
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1), prove=unproved)
+    pool = pool_with(engine, PoolConfig(sessions=1), warmup=Warmup(rounds=1), prove=unproved)
     starting = asyncio.create_task(pool.start(timeout_s=5))
     await wait_until(lambda: engine.executed)
     warming = engine.executed[0]
@@ -45,7 +44,7 @@ async def test_the_start_waits_for_the_first_statements_and_a_query_ends_the_oth
     engine = ScriptedEngine(
         {FIRST_STATEMENTS[0]: Answer(hold=first), USUAL_STATEMENTS[2]: Answer(hold=others)}
     )
-    pool = SessionPool(engine, PoolConfig(sessions=1), cores=1, warmup=Warmup(rounds=1), prove=unproved)
+    pool = pool_with(engine, PoolConfig(sessions=1), warmup=Warmup(rounds=1), prove=unproved)
     starting = asyncio.create_task(pool.start(timeout_s=5))
     await wait_until(lambda: engine.executed)
     assert not starting.done()
@@ -71,5 +70,5 @@ async def test_a_query_that_waits_gets_a_cold_session_rather_than_none() -> None
         waiting = asyncio.create_task(held(stack := AsyncExitStack(), pool))
         await wait_until(lambda: len(engine.sessions) == 2)
         await waiting
-        assert "SELECT 1" not in [one.sql for one in engine.executed if one.handle == "handle-1"]
+        assert "SELECT 1" not in [one.sql for one in engine.executed if one.handle == "scripted-handle-1"]
         await stack.aclose()

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from bailiwick.app.beginning import BegunEngine, Report
 from bailiwick.app.identity import Identity, open_identity
 from bailiwick.app.lake import FacadeObserver, Lake, known_tables, open_lake
@@ -32,8 +34,9 @@ from bailiwick.doors.listening import shown
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
-from bailiwick.engines.launch import local_cores
+from bailiwick.engines.launch import heap_bytes, local_cores
 from bailiwick.engines.warmup import Warmup
+from bailiwick.fleet.members import Traits
 from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.seals import Seal
@@ -102,7 +105,7 @@ async def open_around(
     """Everything else of a gateway, up and warm; `stack` takes it down, in the opposite order."""
     tls = await stack.enter_async_context(Tls.open(config.tls))
     metrics = Metrics()
-    database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db")
+    database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db", config.database)
     stack.push_async_callback(database.close)
     governance = await open_governance(stack, database, data_dir)
     identity = await open_identity(stack, config, data_dir, database, governance, metrics)
@@ -145,9 +148,8 @@ async def _open_engine(
     stack.callback(facade.stop)
     await asyncio.to_thread(facade.start)
     await engine.first_ready()
-    pool = SessionPool(
-        engine, config.pool, _cores(config), warmup=Warmup(known_tables(lake)), holders=holders
-    )
+    pool = SessionPool(config.pool, warmup=Warmup(known_tables(lake)), holders=holders)
+    pool.roster.add(engine, _own_traits(config))
     stack.push_async_callback(pool.stop)
     report("warming up")
     await pool.start(config.engine.start_timeout_s)
@@ -178,7 +180,6 @@ async def _open_queries(
     return await stack.enter_async_context(
         QueryService(
             pool=spark.pool,
-            engine=spark.engine,
             answerers=[
                 UserAnswers(identity.administration),
                 PolicyAnswers(policy, facts, identity.people.find),
@@ -272,6 +273,14 @@ async def _open_ports(
 
 def _cores(config: Config) -> int:
     return local_cores(config.engine.master, os.cpu_count() or 1)
+
+
+def _own_traits(config: Config) -> Traits:
+    return Traits(
+        slots=config.pool.sessions or _cores(config),
+        is_embedded=True,
+        heap_bytes=heap_bytes(config.engine, psutil.virtual_memory().total),
+    )
 
 
 def _node(config: Config, engine: EmbeddedEngine, pool: SessionPool) -> Node:

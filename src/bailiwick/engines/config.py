@@ -85,6 +85,12 @@ class PoolConfig(BaseModel):
     queue_wait_s: float = Field(
         default=60.0, gt=0, le=3600, description="How long a query may wait before it is refused."
     )
+    reachable_wait_s: float = Field(
+        default=5.0,
+        ge=0,
+        le=600,
+        description="How long a query that may not run on the gateway's own engine waits for another one.",
+    )
     session_age_max_s: float = Field(
         default=3600.0, gt=0, description="A session older than this is replaced."
     )

@@ -7,14 +7,16 @@ Tenants take turns, and within a tenant its principals do; each principal has a 
 first served. So a tenant with a hundred users gets no more turns than one with a single user. A tenant that
 has as many queries running as it may is passed over until one of them ends.
 
-At most `slots` short queries run at once. One that has run for `interactive_s` is promoted: it counts as long
-from then on and gives its slot to the next in turn, as long as fewer than `long_max` long ones run.
+At most `slots` short queries run at once: as many as all engines together have. One that has run for
+`interactive_s` is promoted: it counts as long from then on and gives its slot to the next in turn, as long as
+fewer than `long_max` long ones run. One that only fits engines which are busy is put off: it keeps its turn
+for them, and gives its slot to the next in turn, who may fit another engine.
 """
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from bailiwick.identity.principal import DEFAULT_TENANT
 from bailiwick.ids import LeaseId
@@ -56,6 +58,7 @@ class Admitted:
     asked_at: float
     started_at: float | None = None
     is_long: bool = False
+    is_put_off: bool = False
 
 
 Line = tuple[Waiting, ...]
@@ -92,11 +95,12 @@ class Admission:
 
     @property
     def queue_length(self) -> int:
-        return sum(map(len, self.queues))
+        """Those put off have a place only in name: they wait."""
+        return sum(map(len, self.queues)) + sum(one.is_put_off for one in self.admitted)
 
     @property
     def short_count(self) -> int:
-        return len(self.admitted) - self.long_count
+        return sum(not one.is_long and not one.is_put_off for one in self.admitted)
 
     @property
     def long_count(self) -> int:
@@ -125,6 +129,21 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class PutOff:
+    """An admitted one that has no session yet fits none of the engines that have one."""
+
+    lease: LeaseId
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """An engine came or went."""
+
+    slots: int
+    long_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """Ended, or gave up waiting. Leaving twice is fine."""
 
@@ -136,7 +155,7 @@ class TimePassed:
     pass
 
 
-Event = Asked | Started | Left | TimePassed
+Event = Asked | Started | PutOff | Resized | Left | TimePassed
 
 
 class Reason(StrEnum):
@@ -178,6 +197,10 @@ def step(state: Admission, event: Event, now: float) -> tuple[Admission, tuple[I
             state, instructions = _ask(state, Waiting(lease, principal, tenant, now))
         case Started(lease):
             state = _start(state, lease, now)
+        case PutOff(lease):
+            state = _changed(state, lease, is_put_off=True)
+        case Resized(slots, long_max):
+            state = replace(state, limits=replace(state.limits, slots=slots, long_max=long_max))
         case Left(lease):
             state = _leave(state, lease)
         case TimePassed():
@@ -245,10 +268,12 @@ def _joined(row: tuple[Item, ...], before: Item, after: Item) -> tuple[Item, ...
 def _start(state: Admission, lease: LeaseId, now: float) -> Admission:
     if not any(one.lease == lease and one.started_at is None for one in state.admitted):
         raise IllegalEvent(f"{lease} started without a place, or twice")
-    return replace(
-        state,
-        admitted=tuple(replace(one, started_at=now) if one.lease == lease else one for one in state.admitted),
-    )
+    return _changed(state, lease, started_at=now, is_put_off=False)
+
+
+def _changed(state: Admission, lease: LeaseId, **changes: Any) -> Admission:
+    admitted = (replace(one, **changes) if one.lease == lease else one for one in state.admitted)
+    return replace(state, admitted=tuple(admitted))
 
 
 def _leave(state: Admission, lease: LeaseId) -> Admission:

@@ -1,26 +1,26 @@
-"""Leases: one query at a time has the sole use of one warm session.
+"""Leases: one query at a time has the sole use of one warm session of one engine.
 
-`admission.py` decides who is next, `stock.py` keeps the sessions, this module brings them together. A lease's
-name is known to the catalog before the query gets the session, and forgotten before anyone else can get it.
-A session goes back only when Spark has confirmed that nothing runs in it any more; otherwise it is closed.
+`admission.py` decides who is next, `schedule.py` which engine is theirs, `members.py` keeps the sessions of
+each; this module brings them together. A lease's name is known to the catalog before the query gets the
+session, and forgotten before anyone else can get it. A session goes back only when Spark has confirmed that
+nothing runs in it any more; otherwise it is closed.
 
-While no engine is there, queries wait as they would for a busy one, and are refused when that takes too long.
+Engines come and go. While none is there, queries wait as they would for a busy one, and are refused when that
+takes too long.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from bailiwick.clock import Clock, monotonic
-from bailiwick.engines.canary import PRINCIPAL as CANARY_PRINCIPAL
 from bailiwick.engines.canary import check_guard
 from bailiwick.engines.config import PoolConfig
-from bailiwick.engines.engine import Engine, EngineSession
+from bailiwick.engines.engine import Engine
 from bailiwick.engines.holders import Holders
-from bailiwick.engines.warmup import WARMUP_PRINCIPAL, Warmup
+from bailiwick.engines.warmup import Warmup
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet import admission
 from bailiwick.fleet.admission import (
@@ -30,12 +30,19 @@ from bailiwick.fleet.admission import (
     Left,
     Limits,
     Promote,
+    PutOff,
     Refuse,
+    Resized,
     Started,
     TimePassed,
 )
+from bailiwick.fleet.lease import Lease, Lent, Request
+from bailiwick.fleet.members import Member, Preparation, Prove, Traits
+from bailiwick.fleet.placement import Placement, Tried, nothing_reachable
 from bailiwick.fleet.refusals import draining, refusal
-from bailiwick.fleet.stock import Stock, Stocked
+from bailiwick.fleet.roster import Roster
+from bailiwick.fleet.schedule import ANYWHERE, LEAST_LOADED, Scheduler, Work, heaviest_first
+from bailiwick.fleet.stock import Stocked
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId, QueryId, new_lease_id
 from bailiwick.policy.access import Access
@@ -43,67 +50,38 @@ from bailiwick.telemetry.logs import logger
 
 TICK_S: Final = 0.1
 
-Prove = Callable[[EngineSession, LeaseId], Awaitable[None]]
-
 _log = logger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class Lease:
-    """The sole use of `session`. Work in it carries `id` as its tag."""
-
-    id: LeaseId
-    principal: Principal
-    session: EngineSession
-    query_id: QueryId | None = None
-    waited_s: float = 0.0
-    policy_version: int = 0
-    """Of the policies that hold for what is done under it."""
-    spoiled_by: str | None = None
-
-    def spoil(self, reason: str) -> None:
-        """The session must not serve anyone else. The first reason stays."""
-        self.spoiled_by = self.spoiled_by or reason
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    """Someone who wants a lease, until it is given or refused."""
-
-    lease: LeaseId
-    principal: Principal
-    query_id: QueryId | None
-    asked_at: float
-    granted: asyncio.Future[Lease] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-
 class SessionPool:
-    """Lends warm sessions of one engine. All but `holder` belongs to the event loop that started it."""
+    """Lends warm sessions of engines. All but `holder` belongs to the event loop that started it."""
 
     def __init__(
         self,
-        engine: Engine,
         config: PoolConfig,
-        cores: int,
         *,
         clock: Clock = monotonic,
         warmup: Warmup | None = None,
         holders: Holders | None = None,
         prove: Prove = check_guard,
+        scheduler: Scheduler = LEAST_LOADED,
+        tried: Callable[[], Sequence[Tried]] = tuple,
     ) -> None:
-        """`prove` raises unless a new session refuses what it must."""
-        self._prove = prove
-        self._engine = engine
+        """`tried` tells of the engines that are known and cannot be used now."""
         self._config = config
         self._clock = clock
-        self._warmup = warmup or Warmup()
-        self._admission = Admission(_limits(config, cores))
+        self._tried = tried
         # The catalog may have been handed them before there was an engine to pool sessions of.
         self._holders = holders or Holders()
-        self._stock = Stock(engine, config, clock, prepare=self._prepare, on_change=self._note_change)
-        self._requests: dict[LeaseId, _Request] = {}
-        self._sessionless: deque[_Request] = deque()
-        self._lent: dict[LeaseId, tuple[Lease, Stocked]] = {}
+        self._prepare = Preparation(self._holders, warmup or Warmup(), prove)
+        self._admission = Admission(_limits(config))
+        self.roster = Roster(
+            scheduler, make_member=self._member, on_resize=self._resize, long_leases=self._long_leases
+        )
+        """The engines whose sessions are lent."""
+        self._requests: dict[LeaseId, Request] = {}
+        self._sessionless: list[Request] = []
+        self._lent: dict[LeaseId, Lent] = {}
         self._is_draining = False
         self._is_stopped = False
         self._changed = asyncio.Event()
@@ -111,16 +89,19 @@ class SessionPool:
 
     async def start(self, timeout_s: float = 120.0) -> None:
         """Return when a session is fit for use; the others follow. CIRCUIT_BREAKER_OPEN after `timeout_s`."""
-        self._spawn(self._tick_forever())
+        self.begin()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._engine.wait_ready(timeout_s)
-                self.tick()
                 await self._wait_until_stocked()
         except TimeoutError:
             raise BailiwickError(
                 Code.CIRCUIT_BREAKER_OPEN, f"The engine was not warm within {timeout_s:g} s."
             ) from None
+
+    def begin(self) -> None:
+        """Keep sessions ready from now on; engines may join later."""
+        self._spawn(self._tick_forever())
+        self.tick()
 
     async def stop(self) -> None:
         """Refuse who waits, and close every session. Leases that are still held end with their sessions."""
@@ -128,13 +109,13 @@ class SessionPool:
         for request in list(self._requests.values()):
             self._refuse(request, draining())
         lent, self._lent = list(self._lent.values()), {}
-        for lease, _ in lent:
-            self._holders.leave(lease.session.handle)
+        for one in lent:
+            self._holders.leave(one.lease.session.handle)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(self._stock.drop(stocked) for _, stocked in lent))
-        await self._stock.close()
+        await asyncio.gather(*(one.member.stock.drop(one.stocked) for one in lent))
+        await self.roster.close()
 
     async def drain(self, timeout_s: float) -> bool:
         """Take nobody new; True when all who were here have ended within `timeout_s`."""
@@ -146,13 +127,15 @@ class SessionPool:
         return not self._requests and not self._lent
 
     @asynccontextmanager
-    async def lease(self, principal: Principal, query_id: QueryId | None = None) -> AsyncIterator[Lease]:
+    async def lease(
+        self, principal: Principal, query_id: QueryId | None = None, work: Work = ANYWHERE
+    ) -> AsyncIterator[Lease]:
         """Wait for a turn and a session. Raises RESOURCE_EXHAUSTED if too many wait, or for too long.
 
         CIRCUIT_BREAKER_OPEN if no engine is there in time. Leaving never waits: what is left to do about the
         session is done in the background.
         """
-        lease = await self._wait_granted(principal, query_id)
+        lease = await self._wait_granted(principal, query_id, work)
         try:
             yield lease
         finally:
@@ -169,6 +152,10 @@ class SessionPool:
                 return admission.position(self._admission, request.lease)
         return None
 
+    def could_run(self, work: Work) -> bool:
+        """Whether an engine that is there now would do this work, sooner or later."""
+        return self.roster.could_run(work)
+
     @property
     def queue_length(self) -> int:
         return len(self._requests)
@@ -179,20 +166,21 @@ class SessionPool:
 
     @property
     def idle_count(self) -> int:
-        return self._stock.idle_count
+        return sum(member.stock.idle_count for member in self.roster)
 
     @property
     def warming_count(self) -> int:
-        return self._stock.opening_count
+        return sum(member.stock.opening_count for member in self.roster)
 
     def tick(self) -> None:
         """Let the passing of time have its effect. Called by itself ten times a second."""
         self._tell(TimePassed())
 
-    async def _wait_granted(self, principal: Principal, query_id: QueryId | None) -> Lease:
+    async def _wait_granted(self, principal: Principal, query_id: QueryId | None, work: Work) -> Lease:
         if self._is_draining:
             raise draining()
-        request = _Request(new_lease_id(), principal, query_id, self._clock())
+        await self._wait_reachable(work)
+        request = Request(new_lease_id(), principal, query_id, work, self._clock())
         self._requests[request.lease] = request
         try:
             self._tell(Asked(request.lease, principal.name, principal.tenant))
@@ -201,55 +189,81 @@ class SessionPool:
             self._withdraw(request)
             raise
 
-    def _withdraw(self, request: _Request) -> None:
+    async def _wait_reachable(self, work: Work) -> None:
+        """Those that must run elsewhere do not wait in line for engines that are not there."""
+        if work.placement is None or self.roster.could_run(work) or self.roster.is_starting(work):
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._config.reachable_wait_s):
+                while not self.roster.could_run(work):
+                    await self._wait_changed()
+                return
+        raise nothing_reachable(work.placement, self._tried())
+
+    def _withdraw(self, request: Request) -> None:
         """The caller gave up, was refused, or was cancelled in the moment that its lease was granted."""
         if request.lease in self._lent:
-            self._end(self._lent[request.lease][0])
+            self._end(self._lent[request.lease].lease)
             return
         self._forget(request)
         self._tell(Left(request.lease))
 
     def _tell(self, event: admission.Event) -> None:
         self._admission, instructions = admission.step(self._admission, event, self._clock())
+        admitted: list[Request] = []
         for instruction in instructions:
             match instruction:
                 case Admit(lease):
-                    self._sessionless.append(self._requests[lease])
+                    admitted.append(self._requests[lease])
                 case Promote(lease):
                     _log.info("a query counts as long from now on", lease=lease)
                 case Refuse(lease):
                     self._refuse(self._requests[lease], self._refusal(instruction))
+        self._sessionless += heaviest_first(admitted, lambda request: request.work.cost_bytes)
         self._note_change()
 
     def _note_change(self) -> None:
         """Something may have become possible: lend what is there, and open what is missing."""
         if not self._is_stopped:
             self._lend()
-            self._stock.keep(self._admission.limits.slots + self._admission.long_count)
+            self.roster.keep_stocked()
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _lend(self) -> None:
-        while self._sessionless:
-            if self._sessionless[0].granted.done():
-                # Cancelled a moment ago; it withdraws as soon as its task runs.
-                self._sessionless.popleft()
+        for request in list(self._sessionless):
+            if request not in self._sessionless:
+                # Whoever got a session before let this one have its turn, too.
                 continue
-            stocked = self._stock.take()
-            if stocked is None:
-                return
-            self._grant(self._sessionless.popleft(), stocked)
+            if request.granted.done():
+                # Cancelled a moment ago; it withdraws as soon as its task runs.
+                self._sessionless.remove(request)
+            elif (member := self.roster.chosen(request.work)) is not None:
+                stocked = member.take(request.lease, request.work.cost_bytes)
+                if stocked is not None:
+                    self._sessionless.remove(request)
+                    self._grant(request, member, stocked)
+            elif self.roster.is_idle_elsewhere(request.work):
+                self._put_off(request)
 
-    def _grant(self, request: _Request, stocked: Stocked) -> None:
+    def _put_off(self, request: Request) -> None:
+        put_off = any(one.lease == request.lease and one.is_put_off for one in self._admission.admitted)
+        if not put_off:
+            self._tell(PutOff(request.lease))
+
+    def _grant(self, request: Request, member: Member, stocked: Stocked) -> None:
         lease = Lease(
             request.lease,
             request.principal,
             stocked.session,
+            member.engine,
+            member.traits.heap_bytes,
             request.query_id,
             waited_s=self._clock() - request.asked_at,
+            is_fallback=member.traits.is_embedded and request.work.placement is Placement.PREFER,
         )
         del self._requests[request.lease]
-        self._lent[lease.id] = (lease, stocked)
+        self._lent[lease.id] = Lent(lease, member, stocked)
         access = self._holders.enter(lease.session.handle, lease.id, lease.principal, lease.query_id)
         lease.policy_version = access.version
         request.granted.set_result(lease)
@@ -262,62 +276,66 @@ class SessionPool:
         if held is None:
             return
         if lease.spoiled_by is None and lease.session.is_settled:
-            self._stock.give_back(held[1])
-            self._vacate(lease)
+            held.member.stock.give_back(held.stocked)
+            self._vacate(held)
         else:
-            self._spawn(self._clear_up(lease, held[1]))
+            self._spawn(self._clear_up(held))
 
-    async def _clear_up(self, lease: Lease, stocked: Stocked) -> None:
+    async def _clear_up(self, held: Lent) -> None:
         """The place stays taken meanwhile: Spark may still be at work for it."""
+        lease = held.lease
         try:
             if lease.spoiled_by is None and await lease.session.settle(self._config.cancel_confirm_s):
-                self._stock.give_back(stocked)
+                held.member.stock.give_back(held.stocked)
             else:
                 reason = lease.spoiled_by or "its work did not end in time"
                 _log.warning("a session is closed", reason=reason, lease=lease.id, query_id=lease.query_id)
-                await self._stock.drop(stocked)
+                await held.member.stock.drop(held.stocked)
         finally:
-            self._vacate(lease)
+            self._vacate(held)
 
-    def _vacate(self, lease: Lease) -> None:
-        self._lent.pop(lease.id, None)
-        self._tell(Left(lease.id))
+    def _vacate(self, held: Lent) -> None:
+        held.member.vacate(held.lease.id)
+        self._lent.pop(held.lease.id, None)
+        self._tell(Left(held.lease.id))
 
     def _refusal(self, refuse: Refuse) -> BailiwickError:
-        if self._stock.unguarded is not None:
-            return self._stock.unguarded
+        if self.roster.unguarded is not None:
+            return self.roster.unguarded
         has_place = any(request.lease == refuse.lease for request in self._sessionless)
-        return refusal(refuse, is_engine_missing=has_place or not self._engine.is_ready)
+        is_missing = has_place or not any(member.is_usable for member in self.roster)
+        return refusal(refuse, is_engine_missing=is_missing)
 
-    def _refuse(self, request: _Request, error: BailiwickError) -> None:
+    def _refuse(self, request: Request, error: BailiwickError) -> None:
         self._forget(request)
         if not request.granted.done():
             request.granted.set_exception(error)
 
-    def _forget(self, request: _Request) -> None:
+    def _forget(self, request: Request) -> None:
         self._requests.pop(request.lease, None)
         if request in self._sessionless:
             self._sessionless.remove(request)
 
-    async def _prepare(self, session: EngineSession, on_fit: Callable[[], None]) -> None:
-        """See that the session refuses what it must, then warm it up."""
-        lease = new_lease_id()
-        self._holders.enter(session.handle, lease, CANARY_PRINCIPAL)
-        try:
-            await self._prove(session, lease)
-        finally:
-            self._holders.leave(session.handle)
-        lease = new_lease_id()
-        self._holders.enter(session.handle, lease, WARMUP_PRINCIPAL)
-        try:
-            await self._warmup.run(session, lease, is_awaited=lambda: bool(self._sessionless), on_fit=on_fit)
-        finally:
-            self._holders.leave(session.handle)
+    def _member(self, engine: Engine, traits: Traits) -> Member:
+        return Member.of(
+            engine,
+            traits,
+            self._config,
+            self._clock,
+            prepare=partial(self._prepare, is_awaited=lambda: bool(self._sessionless)),
+            on_change=self._note_change,
+        )
+
+    def _resize(self) -> None:
+        self._tell(Resized(self.roster.slots, self._config.long_running_max * self.roster.count))
+
+    def _long_leases(self) -> frozenset[LeaseId]:
+        return frozenset(one.lease for one in self._admission.admitted if one.is_long)
 
     async def _wait_until_stocked(self) -> None:
-        while not self._stock.fit_count:
-            if self._stock.unguarded is not None:
-                raise self._stock.unguarded
+        while not any(member.stock.fit_count for member in self.roster):
+            if self.roster.unguarded is not None:
+                raise self.roster.unguarded
             await self._wait_changed()
 
     async def _wait_changed(self) -> None:
@@ -334,10 +352,10 @@ class SessionPool:
         task.add_done_callback(self._tasks.discard)
 
 
-def _limits(config: PoolConfig, cores: int) -> Limits:
+def _limits(config: PoolConfig) -> Limits:
     return Limits(
-        slots=config.sessions or cores,
-        long_max=config.long_running_max,
+        slots=0,
+        long_max=0,
         interactive_s=config.interactive_s,
         queue_length_max=config.queue_length_max,
         queue_length_per_principal_max=config.queue_length_per_user_max,

@@ -181,8 +181,10 @@ class IngestService:
     ) -> None:
         began_at = side.wall()
         try:
-            async with side.pool.lease(running.statement.principal, running.id) as lease:
-                running.apply(Admitted(side.wall(), side.engine.node_id))
+            async with side.pool.lease(
+                running.statement.principal, running.id, side.work_of(running.statement, ())
+            ) as lease:
+                running.apply(Admitted(side.wall(), lease.engine.node_id, lease.is_fallback))
                 writing = Writing(running, side, lease)
                 running.writes, running.policy_version = (full_name(target),), lease.policy_version
                 try:
@@ -201,7 +203,7 @@ class IngestService:
                     running.fail(error, by_engine=True)
                     return
         except EngineLost as lost:
-            running.fail(failures.engine_lost(await side.engine.explain_loss(), str(lost)))
+            running.fail(failures.engine_lost(await lease.engine.explain_loss(), str(lost)))
             return
         _report(running, writing.chunks, side.wall() - began_at)
 

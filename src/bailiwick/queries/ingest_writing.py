@@ -120,9 +120,12 @@ class Writing:
             lease.spoil("no sign of life")
             running.fail(failures.stalled(side.limits.stream_idle_s))
 
-        pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
+        pulse = Pulse(lease.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
         try:
-            async for event in lease.session.write(write, operation=new_operation_id(), lease=lease.id):
+            events = lease.session.write(
+                write, operation=new_operation_id(), lease=lease.id, query_id=running.id
+            )
+            async for event in events:
                 pulse.beat()
                 match event:
                     case Progress(done, total):

@@ -1,8 +1,10 @@
 """The life of a query: what may happen to it, and what is to be done then.
 
     queued ──► planning ──► running ──► finishing ──► finished
-       │           │           │            │
-       └───────────┴───────────┴────────────┴──► failed, cancelled
+     ▲ │           │           │            │
+     │ └───────────┴───────────┴────────────┴──► failed, cancelled
+     └─────────────┴───────────┘
+        another engine tries it
 
 Pure: it reads no clock and does nothing. An event comes in, the query as it is now and a list of
 instructions come out; `running.py` acts on them. Nothing leaves a terminal state. Two parties that race (an
@@ -15,7 +17,7 @@ from typing import Any, assert_never
 
 from bailiwick.engines.description import Kind
 from bailiwick.ids import NodeId, OperationId
-from bailiwick.queries.query import Failure, Moment, Query, State
+from bailiwick.queries.query import Attempt, Failure, Moment, Query, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,15 @@ class Admitted:
 
     at: float
     node_id: NodeId
+    is_fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Its engine was lost before anyone saw a row of it. It waits for another one."""
+
+    at: float
+    failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class Cancelled:
     failure: Failure
 
 
-Event = Admitted | Started | Completed | Delivered | Failed | Cancelled
+Event = Admitted | Retried | Started | Completed | Delivered | Failed | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +117,12 @@ def step(query: Query, event: Event) -> tuple[Query, tuple[Instruction, ...]]:
     if query.state.is_terminal:
         return query, _too_late(query, event)
     match event:
-        case Admitted(at, node_id):
+        case Admitted(at, node_id, is_fallback):
             _require(query, event, State.QUEUED)
-            return _enter(query, State.PLANNING, event, at, node_id=node_id), ()
+            changes = {"node_id": node_id, "is_fallback": is_fallback}
+            return _enter(query, State.PLANNING, event, at, **changes), ()
+        case Retried(at, failure):
+            return _retry(query, event, at, failure)
         case Started(at, kind, operation):
             _require(query, event, State.PLANNING)
             started = _enter(query, State.RUNNING, event, at, kind=kind, operation=operation, started_at=at)
@@ -126,6 +140,16 @@ def step(query: Query, event: Event) -> tuple[Query, tuple[Instruction, ...]]:
         case Cancelled(at, failure):
             return _cancel(query, event, at, failure)
     assert_never(event)
+
+
+def _retry(query: Query, event: Event, at: float, failure: Failure) -> tuple[Query, tuple[Instruction, ...]]:
+    """Only what has changed nothing: a read, or a statement of which nothing has run yet."""
+    _require(query, event, State.PLANNING, State.RUNNING)
+    if query.may_have_written or query.node_id is None:
+        raise IllegalStepError(query, event)
+    attempt = Attempt(query.node_id, failure, at - query.story[-1].at)
+    queued = _enter(query, State.QUEUED, event, at, node_id=None, operation=None, started_at=None)
+    return replace(queued, attempts=(*query.attempts, attempt)), (Save(),)
 
 
 def _cancel(query: Query, event: Event, at: float, failure: Failure) -> tuple[Query, tuple[Instruction, ...]]:
@@ -146,7 +170,7 @@ def _too_late(query: Query, event: Event) -> tuple[Instruction, ...]:
         case Started(operation=operation) if query.state is not State.FINISHED:
             # It was cancelled in the moment in which it was handed over.
             return (Interrupt(operation), Discard())
-        case Admitted() | Started():
+        case Admitted() | Retried() | Started():
             if query.state is State.FINISHED:
                 raise IllegalStepError(query, event)
             return ()
@@ -169,6 +193,6 @@ def _end(query: Query, state: State, event: Event, at: float, **changes: Any) ->
     return _enter(query, state, event, at, finished_at=at, **changes)
 
 
-def _require(query: Query, event: Event, state: State) -> None:
-    if query.state is not state:
+def _require(query: Query, event: Event, *states: State) -> None:
+    if query.state not in states:
         raise IllegalStepError(query, event)

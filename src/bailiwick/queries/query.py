@@ -46,6 +46,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """A try that an engine did not bring to its end, and that was not the last."""
+
+    node_id: NodeId
+    failure: Failure
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """A step of a query's story."""
 
@@ -77,8 +86,12 @@ class Query:
     failure: Failure | None = None
     actor: str | None = None
     """Who asked, where that was on behalf of the principal."""
+    attempts: tuple[Attempt, ...] = ()
+    """What was tried before, on which engine. A handful."""
+    is_fallback: bool = False
+    """Whether it runs on the gateway's own engine because no other could be reached."""
     story: tuple[Moment, ...] = ()
-    """Every change of state so far: a handful, as no state is entered twice."""
+    """Every change of state so far: a handful, as states are entered again by few retries only."""
 
     @property
     def may_have_written(self) -> bool:

@@ -3,33 +3,41 @@
 The life of such a query is one task. It holds an engine session from the moment it is admitted to the
 moment Spark is done, however slowly its client reads. It is ended by cancelling it: it leaves its lease, and
 the pool sees to it that Spark stops.
+
+An engine that is lost under a query is excluded, and another one tries it, as long as nobody has seen a row
+and nothing can have been changed. A user's own error is never tried again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol, assert_never
+from typing import Final, Protocol, assert_never
 
 import pyarrow as pa
 
 from bailiwick.clock import Clock
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, Engine, EngineLost, EngineSession, Progress
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import OUT_OF_MEMORY, BailiwickError, Code
+from bailiwick.fleet.schedule import ANYWHERE, Work
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId, OperationId, QueryId, new_operation_id
 from bailiwick.queries import failures
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions, Key
-from bailiwick.queries.machine import Admitted
+from bailiwick.queries.machine import Admitted, Retried
 from bailiwick.queries.pulse import Pulse
+from bailiwick.queries.query import Failure
 from bailiwick.queries.running import Running
 from bailiwick.queries.statement import Statement
 from bailiwick.queries.verdict import decide
 from bailiwick.results.batches import Frame, FrameKind, frames, read_schema, schema_message
 from bailiwick.telemetry.breadcrumbs import breadcrumb
+
+RETRY_PAUSE_S: Final = 0.1
+"""Before the first retry; twice that before the second, and so on."""
 
 _EXPLAIN = "ExplainCommand"
 _VIEW_COMMANDS = frozenset({"CreateView", "CreateIcebergView", "AlterViewAs"})
@@ -48,6 +56,15 @@ class Lease(Protocol):
     def session(self) -> EngineSession: ...
 
     @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def heap_bytes(self) -> int: ...
+
+    @property
+    def is_fallback(self) -> bool: ...
+
+    @property
     def policy_version(self) -> int:
         """Of the policies under which this query runs, to its end."""
 
@@ -59,10 +76,16 @@ class SessionPool(Protocol):
     """Lends sessions. Who leaves a lease early need not wait: the pool stops what is left running."""
 
     def lease(
-        self, principal: Principal, query_id: QueryId | None = None
+        self, principal: Principal, query_id: QueryId | None = None, work: Work = ANYWHERE
     ) -> AbstractAsyncContextManager[Lease]: ...
 
+    def could_run(self, work: Work) -> bool: ...
+
     def position(self, query_id: QueryId) -> int | None: ...
+
+
+WorkOf = Callable[[Statement, Sequence[str]], Work]
+"""Where a statement may run, and how much it has to do if it reads these tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +93,6 @@ class SparkSide:
     """What lives of Spark queries share."""
 
     pool: SessionPool
-    engine: Engine
     tasks: asyncio.TaskGroup
     limits: LimitsConfig
     message_bytes_max: int
@@ -82,79 +104,149 @@ class SparkSide:
     begin_change: Callable[[Running], Awaitable[None]]
     """Puts on record that a change starts, and raises if that cannot be done."""
     wall: Clock
+    work_of: WorkOf = lambda _statement, _reads: ANYWHERE
 
     def key(self, statement: Statement) -> Key:
         """Under what a description of the statement holds now."""
         return Key.of(statement, self.policy_version(), self.catalog_version())
 
+    def work(self, statement: Statement) -> Work:
+        """What is known of it before an engine has looked at it: much, if it was prepared or asked before."""
+        known = self.descriptions.find(self.key(statement))
+        return self.work_of(statement, () if known is None else known.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """How an attempt ended that another engine may take up."""
+
+    engine: Engine
+    error: BailiwickError
+    heap_bytes_min: int = 0
+    """What another engine needs to fare better."""
+
 
 async def live(running: Running, side: SparkSide) -> None:
     """Answer the statement of `running`."""
-    try:
-        async with side.pool.lease(running.statement.principal, running.id) as lease:
-            running.apply(Admitted(side.wall(), side.engine.node_id))
-            try:
-                await _answer(running, lease, side)
-            except EngineLost:
-                lease.spoil("engine lost")
-                raise
-            except BailiwickError as error:
-                running.fail(error, by_engine=True)
+    work = side.work(running.statement)
+    while (lost := await _attempt(running, side, work)) is not None:
+        lost.engine.note_trouble(lost.error.message)
+        work = replace(
+            work,
+            excluded=work.excluded | {lost.engine.node_id},
+            heap_bytes_min=max(work.heap_bytes_min, lost.heap_bytes_min),
+        )
+        if not _may_retry(running, side, work):
+            running.fail(failures.after_attempts(lost.error, running.query.attempts))
+            return
+        pause_s = RETRY_PAUSE_S * 2 ** len(running.query.attempts)
+        running.apply(Retried(side.wall(), Failure.of(lost.error)))
+        await asyncio.sleep(pause_s)
+
+
+async def _attempt(running: Running, side: SparkSide, work: Work) -> _Lost | None:
+    """One engine's try. None if it has come to its end, good or bad."""
+    async with side.pool.lease(running.statement.principal, running.id, work) as lease:
+        running.apply(Admitted(side.wall(), lease.engine.node_id, lease.is_fallback))
+        try:
+            await _answer(running, lease, side)
+        except EngineLost as error:
+            lease.spoil("engine lost")
+            lost = error
+        except _Silence:
+            lease.spoil("no sign of life")
+            return _Lost(lease.engine, failures.stalled(side.limits.stream_idle_s))
+        except BailiwickError as error:
+            running.fail(error, by_engine=True)
             await _wait_settled(lease)
-    except EngineLost as lost:
-        running.fail(failures.engine_lost(await side.engine.explain_loss(), str(lost)))
+            return None
+        else:
+            await _wait_settled(lease)
+            return None
+    # Only now, for it may take a moment, and the session is of no use to wait for it.
+    told = failures.engine_lost(await lease.engine.explain_loss(), str(lost))
+    is_too_small = told.details.get("reason") == OUT_OF_MEMORY
+    return _Lost(lease.engine, told, lease.heap_bytes + 1 if is_too_small else 0)
+
+
+def _may_retry(running: Running, side: SparkSide, work: Work) -> bool:
+    query = running.query
+    return (
+        not running.is_ended
+        and len(query.attempts) < side.limits.retries
+        and running.schema is None
+        and not query.may_have_written
+        and side.pool.could_run(work)
+    )
 
 
 async def prepare(statement: Statement, side: SparkSide, timeout_s: float) -> Description:
     """What Spark says the statement is, and whether this principal may run it. Runs nothing."""
     known = side.descriptions.find(side.key(statement))
     if known is None:
-        try:
-            known = await _describe_alone(statement, side, timeout_s)
-        except EngineLost as lost:
-            raise failures.engine_lost(await side.engine.explain_loss(), str(lost)) from lost
+        known = await _describe_alone(statement, side, timeout_s)
     check(statement, known, side.limits)
     return known
 
 
 async def _describe_alone(statement: Statement, side: SparkSide, timeout_s: float) -> Description:
-    why = failures.timed_out(timeout_s)
+    work = side.work(statement)
     try:
-        async with asyncio.timeout(timeout_s) as deadline:
-
-            def give_up() -> None:
-                nonlocal why
-                why = failures.stalled(side.limits.stream_idle_s)
-                deadline.reschedule(0.0)
-
-            try:
-                return await _ask(statement, side, give_up)
-            except EngineLost:
-                # Asking runs nothing, so who met a dying engine may ask the next one.
+        async with asyncio.timeout(timeout_s):
+            asked = await _ask(statement, side, work)
+            if isinstance(asked, _Lost):
+                # Asking runs nothing, so who met a dying engine may ask the next one, or the same again.
                 breadcrumb("asked a dying engine")
-                return await _ask(statement, side, give_up)
+                other = replace(work, excluded=work.excluded | {asked.engine.node_id})
+                asked = await _ask(statement, side, other if side.pool.could_run(other) else work)
     except TimeoutError:
-        raise why from None
+        raise failures.timed_out(timeout_s) from None
+    if isinstance(asked, _Lost):
+        raise asked.error
+    return asked
 
 
-async def _ask(statement: Statement, side: SparkSide, give_up: Callable[[], None]) -> Description:
-    async with side.pool.lease(statement.principal) as lease:
-
-        def spoil() -> None:
-            lease.spoil("no sign of life")
-            give_up()
-
-        pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=spoil)
+async def _ask(statement: Statement, side: SparkSide, work: Work) -> Description | _Lost:
+    async with side.pool.lease(statement.principal, None, work) as lease:
         try:
-            await _set_up(lease, statement)
-            description = await describe(statement, lease, side)
+            async with _patience(lease, side):
+                await _set_up(lease, statement)
+                description = await describe(statement, lease, side)
             await _wait_settled(lease)
             return description
-        except EngineLost:
+        except EngineLost as error:
             lease.spoil("engine lost")
-            raise
-        finally:
-            pulse.stop()
+            lost = error
+        except _Silence:
+            lease.spoil("no sign of life")
+            return _Lost(lease.engine, failures.stalled(side.limits.stream_idle_s))
+    reason = await lease.engine.explain_loss()
+    return _Lost(lease.engine, failures.engine_lost(reason, str(lost)))
+
+
+class _Silence(Exception):  # noqa: N818  (it says what was heard)
+    """The engine shows no sign of life."""
+
+
+@asynccontextmanager
+async def _patience(lease: Lease, side: SparkSide) -> AsyncIterator[Pulse]:
+    """Inside, work goes on for as long as the engine gives signs of life. Raises _Silence."""
+    try:
+        async with asyncio.timeout(None) as ended:
+            pulse = Pulse(
+                lease.engine,
+                side.tasks,
+                idle_s=side.limits.stream_idle_s,
+                on_silence=lambda: ended.reschedule(0.0),
+            )
+            try:
+                yield pulse
+            finally:
+                pulse.stop()
+    except TimeoutError:
+        if ended.expired():
+            raise _Silence from None
+        raise
 
 
 async def describe(statement: Statement, lease: Lease, side: SparkSide) -> Description:
@@ -208,13 +300,8 @@ def _column_count(schema: bytes) -> int:
 
 
 async def _answer(running: Running, lease: Lease, side: SparkSide) -> None:
-    def give_up() -> None:
-        lease.spoil("no sign of life")
-        running.fail(failures.stalled(side.limits.stream_idle_s))
-
     statement = running.statement
-    pulse = Pulse(side.engine, side.tasks, idle_s=side.limits.stream_idle_s, on_silence=give_up)
-    try:
+    async with _patience(lease, side) as pulse:
         await _set_up(lease, statement)
         description = await describe(statement, lease, side)
         pulse.beat()
@@ -229,8 +316,6 @@ async def _answer(running: Running, lease: Lease, side: SparkSide) -> None:
         await running.start(description.kind, operation)
         await _drain(running, lease, operation, description, side, pulse)
         await _complete(running, lease, description, side)
-    finally:
-        pulse.stop()
 
 
 async def _drain(
@@ -252,6 +337,7 @@ async def _drain(
         principal=running.statement.principal.name,
         may_call=running.statement.principal.is_admin,
         explains=description.command == _EXPLAIN,
+        query_id=running.id,
     )
     async for event in events:
         pulse.beat()

@@ -24,7 +24,11 @@ class Answer:
 
     tables: tuple[pa.Table, ...] = ()
     error: Exception | None = None
+    is_at_once: bool = False
+    """Whether the error comes before any batch."""
     hold: asyncio.Event | None = None
+    is_silent: bool = False
+    """Whether not even a first batch comes before it goes on."""
     ignores_interrupts: bool = False
     description: Description = field(default_factory=lambda: Description(Kind.READ, "Project"))
 
@@ -41,8 +45,11 @@ class Executed:
 class ScriptedEngine(Engine):
     """An engine of which the test knows everything: `sessions`, `executed`, `open_handles`."""
 
-    def __init__(self, answers: dict[str, Answer] | None = None, *, is_up: bool = True) -> None:
-        self.node_id = NodeId("scripted")
+    def __init__(
+        self, answers: dict[str, Answer] | None = None, *, is_up: bool = True, name: str = "scripted"
+    ) -> None:
+        self.node_id = NodeId(name)
+        self.troubles: list[str] = []
         self.generation = 1
         self.answers = answers or {}
         self.sessions: list[ScriptedSession] = []
@@ -84,9 +91,12 @@ class ScriptedEngine(Engine):
     async def open_session(self) -> EngineSession:
         if not self.is_ready or self.refuses_sessions:
             raise EngineLost("down")
-        session = ScriptedSession(self, f"handle-{len(self.sessions)}")
+        session = ScriptedSession(self, f"{self.node_id}-handle-{len(self.sessions)}")
         self.sessions.append(session)
         return session
+
+    def note_trouble(self, why: str) -> None:
+        self.troubles.append(why)
 
     async def explain_loss(self) -> str | None:
         return self.loss
@@ -139,6 +149,11 @@ class ScriptedSession(EngineSession):
         interrupted = self._running[operation] = asyncio.Event()
         if not answer.ignores_interrupts:
             self._interruptible.add(operation)
+        if answer.is_at_once and answer.error is not None:
+            del self._running[operation]
+            raise answer.error
+        if answer.is_silent and answer.hold is not None:
+            await _first(answer.hold, interrupted, self._lost)
         tables = answer.tables or (pa.table({}),)
         yield Batch(_stream(tables[0]), tables[0].num_rows)
         if answer.hold is not None:
