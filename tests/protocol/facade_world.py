@@ -57,7 +57,7 @@ class Seen:
     decisions: list[CallDecided] = field(default_factory=list)
     fails: bool = False
 
-    def answered(self, *, route: str, status: int, seconds: float) -> None:  # noqa: ARG002
+    def answered(self, *, route: str, status: int, seconds: float, lease: LeaseId) -> None:  # noqa: ARG002
         self.answers.append((route, status))
 
     def commit_seen(self, seen: CommitSeen) -> None:

@@ -15,13 +15,14 @@ from bailiwick.database.database import Database
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.launch import CATALOG
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import QueryId
+from bailiwick.ids import LeaseId, QueryId
 from bailiwick.names import Namespace
 from bailiwick.policy.access import Access
 from bailiwick.queries.affected import AffectedRows
 from bailiwick.queries.auditing import commit_of
 from bailiwick.queries.policy_decisions import PolicyDecision
 from bailiwick.telemetry.metrics import Metrics
+from bailiwick.telemetry.traces import NO_TRACES, Traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +50,25 @@ def open_lake(database: Database, data_dir: Path, governance: Governance) -> Lak
 
 
 class FacadeObserver:
-    """Lets metrics, counts of rows and the record of decisions follow what the catalog does."""
+    """Lets metrics, traces, counts of rows and the record of decisions follow what the catalog does."""
 
     def __init__(
-        self, metrics: Metrics, affected: AffectedRows, holders: Holders, governance: Governance
+        self,
+        metrics: Metrics,
+        affected: AffectedRows,
+        holders: Holders,
+        governance: Governance,
+        traces: Traces = NO_TRACES,
     ) -> None:
         self._metrics = metrics
+        self._traces = traces
         self._affected = affected
         self._holders = holders
         self._governance = governance
 
-    def answered(self, *, route: str, status: int, seconds: float) -> None:
+    def answered(self, *, route: str, status: int, seconds: float, lease: LeaseId) -> None:
         self._metrics.facade_answered(route=route, status=status, seconds=seconds)
+        self._traces.catalog_call(lease, route=route, status=status, seconds=seconds)
 
     def commit_seen(self, seen: CommitSeen) -> None:
         self._affected.note(seen.lease, seen.summary)

@@ -81,7 +81,8 @@ class CallDecided:
 class Observer(Protocol):
     """Told what the facade did. Called on its event loop: must not block."""
 
-    def answered(self, *, route: str, status: int, seconds: float) -> None: ...
+    def answered(self, *, route: str, status: int, seconds: float, lease: LeaseId) -> None:
+        """`lease` is what an engine named, be it in force or not; empty if it was no engine that called."""
 
     def commit_seen(self, seen: CommitSeen) -> None: ...
 
@@ -126,9 +127,10 @@ class Facade:
         if scope["type"] != "http":
             return
         began_at = self._clock()
-        route = "unknown"
+        route, lease = "unknown", LeaseId("")
         try:
             engine = self._engine(scope)
+            lease = _lease(scope)
             target = _target(scope)
             route = target.route.value
             if target.route is Route.CONFIG:
@@ -143,7 +145,8 @@ class Facade:
         await _send(send, answer, with_body=scope["method"] != "HEAD")
         if self._observer is not None:
             with self._logged_only():
-                self._observer.answered(route=route, status=answer.status, seconds=self._clock() - began_at)
+                seconds = self._clock() - began_at
+                self._observer.answered(route=route, status=answer.status, seconds=seconds, lease=lease)
 
     def _engine(self, scope: Scope) -> LifeKeys | None:
         """Which engine calls; None is the gateway's own. Raises NotAuthorizedError."""
@@ -159,7 +162,7 @@ class Facade:
     def _call(self, target: Target, scope: Scope, engine: LifeKeys | None) -> Call:
         """The call but for its body, of whoever holds the session's lease. Raises ForbiddenError."""
         session = _header(scope, b"x-bailiwick-session").decode("latin-1")
-        lease = LeaseId(_header(scope, b"x-bailiwick-lease").decode("latin-1"))
+        lease = _lease(scope)
         if not is_handle_of(session, EMBEDDED if engine is None else engine.life):
             raise ForbiddenError("the session is not one of this engine")
         access = self._holder(session, lease)
@@ -250,6 +253,10 @@ def _target(scope: Scope) -> Target:
     if not raw_path.isascii():
         raise BadRequestError("the path is malformed")
     return target_of(scope["method"], raw_path.decode("ascii"))
+
+
+def _lease(scope: Scope) -> LeaseId:
+    return LeaseId(_header(scope, b"x-bailiwick-lease").decode("latin-1"))
 
 
 def _header(scope: Scope, name: bytes) -> bytes:

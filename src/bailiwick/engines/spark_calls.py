@@ -17,6 +17,7 @@ from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.spark_errors import SparkFailure, classify
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import SessionId
+from bailiwick.telemetry.traces import current_trace
 
 CLIENT_TYPE: Final = "bailiwick"
 ERROR_DETAILS_TIMEOUT_S: Final = 2.0
@@ -52,7 +53,7 @@ class SparkCalls:
 
     def __init__(self, stub: Any, token: str, session_id: SessionId, user_id: str) -> None:
         self._stub = stub
-        self._metadata = (("authorization", f"Bearer {token}"),)
+        self._metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {token}"),)
         self._session_id = session_id
         self._user_id = user_id
         self._server_session_id = ""
@@ -61,7 +62,7 @@ class SparkCalls:
         """Ask and wait. Raises BailiwickError if Spark refuses, EngineLost without an answer in time."""
         call = getattr(self._stub, method)
         try:
-            response = await call(self._signed(request), metadata=self._metadata, timeout=timeout_s)
+            response = await call(self._signed(request), metadata=self._headers(), timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             raise (await self.failure(error)).error from error
         except grpc.aio.UsageError as error:
@@ -72,7 +73,7 @@ class SparkCalls:
     def stream(self, method: str, request: Any) -> Any:
         """Start a stream. It has no deadline of its own: whoever reads it races one."""
         try:
-            return getattr(self._stub, method)(self._signed(request), metadata=self._metadata)
+            return getattr(self._stub, method)(self._signed(request), metadata=self._headers())
         except grpc.aio.UsageError as error:
             # The channel was closed, as it is when the engine ended.
             raise EngineLost(str(error)) from error
@@ -106,6 +107,11 @@ class SparkCalls:
             chain.append(details.errors[index])
             index = chain[-1].cause_idx if chain[-1].HasField("cause_idx") else None
         return chain
+
+    def _headers(self) -> tuple[tuple[str, str], ...]:
+        """With the trace that the call belongs to: an engine with an OpenTelemetry agent joins it."""
+        trace = current_trace()
+        return self._metadata if trace is None else (*self._metadata, *trace.headers())
 
     def _signed(self, request: Any) -> Any:
         request.session_id = self._session_id

@@ -18,6 +18,7 @@ from bailiwick.engines.engine import Batch, Completed, EngineLost, Event, Progre
 from bailiwick.engines.spark_calls import SparkCalls, is_broken
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, OperationId, QueryId
+from bailiwick.telemetry.traces import current_trace
 
 EVENTS_AHEAD_MAX: Final = 4
 REATTACH_PAUSES_S: Final = (0.0, 0.1, 0.3)
@@ -47,7 +48,7 @@ class Operation:
         self._sql = sql
         self._reattachable = reattachable
         self._request = proto.ExecutePlanRequest(
-            operation_id=operation, plan=plan, tags=[*([lease] if lease else []), *tags]
+            operation_id=operation, plan=plan, tags=[*([lease] if lease else []), *tags, *_trace_tags()]
         )
         self._events: asyncio.Queue[Event | BailiwickError | EngineLost] = asyncio.Queue(EVENTS_AHEAD_MAX)
         self._is_abandoned = False
@@ -171,3 +172,9 @@ def operation_tags(
     if query_id:
         tags.append(f"Q{query_id}")
     return [*tags, *(["C"] if may_call else []), *(["E"] if explains else [])]
+
+
+def _trace_tags() -> list[str]:
+    """By which Spark's own records (its jobs, its event log) are joined with the trace of whoever asked."""
+    trace = current_trace()
+    return [] if trace is None else [f"T{trace.trace_id}"]

@@ -54,7 +54,7 @@ class OpenLeases:
             current, access = self._current.get(session_handle, (None, None))
         return access if current == lease_id else None
 
-    def answered(self, *, route: str, status: int, seconds: float) -> None: ...
+    def answered(self, *, route: str, status: int, seconds: float, lease: LeaseId) -> None: ...
 
     def commit_seen(self, seen: CommitSeen) -> None:
         self.commits.append(seen)

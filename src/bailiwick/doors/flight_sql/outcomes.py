@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from bailiwick.clock import Clock
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId, new_query_id
+from bailiwick.telemetry.traces import promise
 
 ANNOUNCED_MAX = 10_000
 
@@ -107,6 +108,7 @@ class AnnouncedIds:
 
     def announce(self) -> QueryId:
         query_id = new_query_id()
+        promise(query_id)
         self._unused[query_id] = None
         if len(self._unused) > ANNOUNCED_MAX:
             self._unused.popitem(last=False)
