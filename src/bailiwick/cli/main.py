@@ -15,6 +15,7 @@ from bailiwick.cli.doctor import doctor
 from bailiwick.cli.query import query
 from bailiwick.cli.serve import serve
 from bailiwick.cli.settings import check_config
+from bailiwick.cli.top import top
 
 app = typer.Typer(
     name="bailiwick",
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command("serve")(serve)
 app.command("demo")(demo)
 app.command("query")(query)
+app.command("top")(top)
 app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
 app.add_typer(policy.app, name="policy")

@@ -19,8 +19,8 @@ from bailiwick.identity.abilities import Whose, seen_by
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId
 from bailiwick.queries import failures
-from bailiwick.queries.narrowing import Narrowing, narrowing
-from bailiwick.queries.query import Query
+from bailiwick.queries.narrowing import NOTHING_KNOWN, Narrowing, narrowing
+from bailiwick.queries.query import Attempt, Query, State
 from bailiwick.queries.routing import SystemName, SystemQuery, mentions_system, route, sandbox_name
 from bailiwick.queries.sandbox import Sandbox
 
@@ -47,12 +47,16 @@ QUERIES_SCHEMA = pa.schema(
         pa.field("started_at", _TIME),
         pa.field("finished_at", _TIME),
         pa.field("elapsed_ms", pa.float64()),
+        pa.field("queued_ms", pa.float64()),
         pa.field("rows", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("tasks_done", pa.int32()),
         pa.field("tasks_total", pa.int32()),
         pa.field("error_code", pa.string()),
         pa.field("error_message", pa.string()),
+        pa.field("attempts", pa.int32()),
+        pa.field("failed_attempts", pa.list_(pa.string())),
+        pa.field("is_fallback", pa.bool_()),
     ]
 )
 NODES_SCHEMA = pa.schema(
@@ -68,13 +72,21 @@ NODES_SCHEMA = pa.schema(
         pa.field("running", pa.int32()),
         pa.field("started_at", _TIME),
         pa.field("restarts", pa.int32()),
+        pa.field("class", pa.string()),
+        pa.field("health", pa.string()),
+        pa.field("why", pa.string()),
+        pa.field("watermark", pa.string()),
+        pa.field("memory_utilization", pa.float64()),
+        pa.field("active", pa.int32()),
+        pa.field("queue_s", pa.float64()),
+        pa.field("heartbeat_age_s", pa.float64()),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One engine, as `system.runtime.nodes` shows it to those who look after engines."""
+    """One engine, as `system.runtime.nodes` shows it to those who look after engines. Never its address."""
 
     node_id: NodeId
     kind: str
@@ -87,6 +99,20 @@ class Node:
     running: int = 0
     started_at: float | None = None
     restarts: int = 0
+    engine_class: str = "general"
+    health: str | None = None
+    """What `fleet/health.py` holds of it."""
+    why: str | None = None
+    """The reason, where it is not used."""
+    watermark: str | None = None
+    memory_utilization: float | None = None
+    """From 0 to 1, as the watermarks measure it; None where nobody has measured yet."""
+    active: int | None = None
+    """Operations at work in it, by its own count: also those of other gateways."""
+    queue_s: float | None = None
+    """How long the last query that it took had waited for its turn."""
+    heartbeat_age_s: float | None = None
+    """None for an engine that this gateway watches itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +189,16 @@ def _bound(query: SystemQuery, parameters: Sequence[ParameterValue]) -> list[Any
 def queries_table(queries: Callable[[Whose], Awaitable[Sequence[Query]]], wall: Clock) -> SystemTable:
     """`system.runtime.queries`."""
 
-    async def rows(principal: Principal) -> pa.Table:
+    async def rows_needed(principal: Principal, needed: Narrowing) -> pa.Table:
         visible = await queries(seen_by(principal))
-        now = wall()
-        rows = [_query_row(_as_seen_by(principal, query), now) for query in visible]
-        return pa.Table.from_pylist(rows, schema=QUERIES_SCHEMA)
+        chosen = [query for query in visible if needed.allows("query_id", query.id)]
+        # A long history takes a while, and others have work to do.
+        return await asyncio.to_thread(_queries, principal, chosen, wall())
 
-    return SystemTable(QUERIES, QUERIES_SCHEMA, rows)
+    async def rows(principal: Principal) -> pa.Table:
+        return await rows_needed(principal, NOTHING_KNOWN)
+
+    return SystemTable(QUERIES, QUERIES_SCHEMA, rows, rows_needed)
 
 
 def nodes_table(nodes: Callable[[], Sequence[Node]]) -> SystemTable:
@@ -180,6 +209,11 @@ def nodes_table(nodes: Callable[[], Sequence[Node]]) -> SystemTable:
         return pa.Table.from_pylist([_node_row(node) for node in shown], schema=NODES_SCHEMA)
 
     return SystemTable(NODES, NODES_SCHEMA, rows)
+
+
+def _queries(principal: Principal, queries: Sequence[Query], now: float) -> pa.Table:
+    rows = [_query_row(_as_seen_by(principal, query), now) for query in queries]
+    return pa.Table.from_pylist(rows, schema=QUERIES_SCHEMA)
 
 
 def _as_seen_by(principal: Principal, query: Query) -> Query:
@@ -207,13 +241,37 @@ def _query_row(query: Query, now: float) -> dict[str, Any]:
         "started_at": _microseconds(query.started_at),
         "finished_at": _microseconds(query.finished_at),
         "elapsed_ms": round((end - query.created_at) * 1000, 3),
+        "queued_ms": _queued_ms(query, end),
         "rows": query.rows,
         "bytes": query.bytes,
         "tasks_done": query.tasks_done or None,
         "tasks_total": query.tasks_total or None,
         "error_code": None if query.failure is None else query.failure.code.value,
         "error_message": None if query.failure is None else query.failure.message or None,
+        "attempts": len(query.attempts) + (query.node_id is not None),
+        "failed_attempts": [_told(attempt) for attempt in query.attempts],
+        "is_fallback": query.is_fallback,
     }
+
+
+def _told(attempt: Attempt) -> str:
+    """Without its message, which may quote what was asked."""
+    return f"{attempt.node_id}: {attempt.failure.code.value} after {attempt.elapsed_s:.1f} s"
+
+
+def _queued_ms(query: Query, end: float) -> float | None:
+    """How long it has waited for engines, all its attempts together; None where its story is forgotten."""
+    if not query.story and query.state is not State.QUEUED:
+        return None
+    queued_s = 0.0
+    since: float | None = query.created_at
+    for moment in query.story:
+        if since is not None:
+            queued_s += moment.at - since
+        since = moment.at if moment.state is State.QUEUED else None
+    if since is not None:
+        queued_s += end - since
+    return round(queued_s * 1000, 3)
 
 
 def _node_row(node: Node) -> dict[str, Any]:
@@ -229,6 +287,14 @@ def _node_row(node: Node) -> dict[str, Any]:
         "running": node.running,
         "started_at": _microseconds(node.started_at),
         "restarts": node.restarts,
+        "class": node.engine_class,
+        "health": node.health,
+        "why": node.why,
+        "watermark": node.watermark,
+        "memory_utilization": node.memory_utilization,
+        "active": node.active,
+        "queue_s": node.queue_s,
+        "heartbeat_age_s": node.heartbeat_age_s,
     }
 
 
