@@ -14,7 +14,7 @@ from bailiwick.fleet.registry import CatalogUris, Registry
 from bailiwick.fleet.report import BODY_BYTES_MAX, EngineState, Report
 from bailiwick.identity.service_tokens import ServiceTokens
 from bailiwick.ids import NodeId
-from bailiwick.testing.keepers import RULES, ScriptedLink, report_of
+from bailiwick.testing.scripted_fleet import RULES, ScriptedLink, report_of
 
 TOKEN = "the-service-token-of-the-house"
 HEADERS = {"authorization": f"Bearer {TOKEN}", "x-bailiwick-link": "plain"}

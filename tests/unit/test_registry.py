@@ -17,7 +17,7 @@ from bailiwick.fleet.vitals import Condition
 from bailiwick.ids import NodeId
 from bailiwick.secrets import Secret
 from bailiwick.testing.certificates import Authority
-from bailiwick.testing.keepers import RULES, ScriptedLink, report_of, restarted
+from bailiwick.testing.scripted_fleet import RULES, ScriptedLink, report_of, restarted
 
 HERE = Called(peer_is_loopback=True, link="plain")
 CATALOG = CatalogUris("http://127.0.0.1:1/iceberg", "https://gateway.example:2/iceberg")
