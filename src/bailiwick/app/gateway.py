@@ -53,9 +53,11 @@ from bailiwick.queries.policy_decisions import policy_decisions_table
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.system_tables import Node
+from bailiwick.queries.tasks import TaskReader, tasks_table
 from bailiwick.results.spool import Spool
 from bailiwick.telemetry import logs
 from bailiwick.telemetry.metrics import Metrics
+from bailiwick.telemetry.tracing import open_traces
 
 _log = logs.logger(__name__)
 
@@ -105,6 +107,7 @@ async def open_around(
     """Everything else of a gateway, up and warm; `stack` takes it down, in the opposite order."""
     tls = await stack.enter_async_context(Tls.open(config.tls))
     metrics = Metrics()
+    traces = await stack.enter_async_context(open_traces(config.tracing, metrics))
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db", config.database)
     stack.push_async_callback(database.close)
     governance = await open_governance(stack, database, data_dir)
@@ -177,33 +180,35 @@ async def _open_queries(
     facts = CatalogFacts(spark.lake.catalog)
     policy = PolicyAdministration(governance.policies, EngineChecks(spark.pool), facts)
     audit = AuditAnswers(governance.audit)
-    return await stack.enter_async_context(
-        QueryService(
-            pool=spark.pool,
-            answerers=[
-                UserAnswers(identity.administration),
-                PolicyAnswers(policy, facts, identity.people.find),
-                AuditStatements(audit),
-                CommitAnswers(spark.lake.catalog.idempotency),
-            ],
-            nodes=lambda: [_node(config, spark.engine, spark.pool)],
-            store=SqlQueryStore(database),
-            spool=spool,
-            limits=config.limits,
-            results=config.results,
-            catalog_version=lambda: spark.lake.catalog.version,
-            policy_version=lambda: governance.policies.current.version,
-            accounts=Accounts(governance.audit, governance.decisions, wall=wall),
-            affected_rows=spark.lake.affected.take,
-            metrics=metrics,
-            inventory=spark.lake.inventory,
-            system_tables=[
-                sessions_table(sessions),
-                policy_decisions_table(governance.decisions, governance.audit),
-                audit.table(),
-            ],
-        )
+    tasks = TaskReader(lambda: [member.engine for member in spark.pool.roster])
+    queries = QueryService(
+        pool=spark.pool,
+        answerers=[
+            UserAnswers(identity.administration),
+            PolicyAnswers(policy, facts, identity.people.find),
+            AuditStatements(audit),
+            CommitAnswers(spark.lake.catalog.idempotency),
+        ],
+        nodes=lambda: [_node(config, spark.engine, spark.pool)],
+        store=SqlQueryStore(database),
+        spool=spool,
+        limits=config.limits,
+        results=config.results,
+        catalog_version=lambda: spark.lake.catalog.version,
+        policy_version=lambda: governance.policies.current.version,
+        accounts=Accounts(governance.audit, governance.decisions, wall=wall),
+        affected_rows=spark.lake.affected.take,
+        metrics=metrics,
+        inventory=spark.lake.inventory,
+        system_tables=[
+            sessions_table(sessions),
+            policy_decisions_table(governance.decisions, governance.audit),
+            audit.table(),
+            # The service that they belong to is only about to be made.
+            tasks_table(tasks.read, lambda whose: queries.visible(whose), governance.decisions.of),  # noqa: PLW0108
+        ],
     )
+    return await stack.enter_async_context(queries)
 
 
 async def _open_flight(
