@@ -21,7 +21,7 @@ from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.service import CatalogService
 from bailiwick.clock import wall
 from bailiwick.doors.flight_sql.caller import Callers
-from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
+from bailiwick.doors.flight_sql.door import AllQueries, FlightSqlDoor, FlightSqlLimits
 from bailiwick.doors.flight_sql.ingest import Ingests
 from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.doors.flight_sql.service import SERVICE, FlightSqlService
@@ -138,14 +138,15 @@ async def serving(
     tls: Tls | None = None,
     ingests: Ingests | None = None,
     transport: GrpcLimits | None = None,
+    behind: AllQueries | None = None,
 ) -> AsyncIterator[Door]:
-    """A door for `ann` and `bob`, or for whomever `authenticator` knows."""
+    """A door for `ann` and `bob`, or for whomever `authenticator` knows. Not scripted is what is `behind`."""
     queries, clock = ScriptedQueries(scripts()), MovedClock()
     users = ListedUsers({"ann": (PASSWORD, ANN), "bob": (PASSWORD, BOB)})
     seal = Seal(key or secrets.token_bytes(32))
     sessions = ClientSessions(now=clock)
     door = FlightSqlDoor(
-        queries,
+        behind or queries,
         seal,
         limits or FlightSqlLimits(message_bytes_max=1 << 20),
         lookups=Lookups(Inventory(CatalogService(MemoryBackend(), Path("nowhere")))),

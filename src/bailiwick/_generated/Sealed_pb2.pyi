@@ -17,32 +17,36 @@ class Bearer(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., actor: _Optional[str] = ...) -> None: ...
 
 class Settings(_message.Message):
-    __slots__ = ("catalog", "namespace", "time_zone", "double_quoted_identifiers", "timeout_s")
+    __slots__ = ("catalog", "namespace", "time_zone", "double_quoted_identifiers", "timeout_s", "placement")
     CATALOG_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     DOUBLE_QUOTED_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     catalog: str
     namespace: _containers.RepeatedScalarFieldContainer[str]
     time_zone: str
     double_quoted_identifiers: bool
     timeout_s: float
-    def __init__(self, catalog: _Optional[str] = ..., namespace: _Optional[_Iterable[str]] = ..., time_zone: _Optional[str] = ..., double_quoted_identifiers: _Optional[bool] = ..., timeout_s: _Optional[float] = ...) -> None: ...
+    placement: str
+    def __init__(self, catalog: _Optional[str] = ..., namespace: _Optional[_Iterable[str]] = ..., time_zone: _Optional[str] = ..., double_quoted_identifiers: _Optional[bool] = ..., timeout_s: _Optional[float] = ..., placement: _Optional[str] = ...) -> None: ...
 
 class Read(_message.Message):
-    __slots__ = ("sql", "schema", "query_id", "parameters", "settings")
+    __slots__ = ("sql", "schema", "query_id", "parameters", "settings", "submission_key")
     SQL_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     QUERY_ID_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_KEY_FIELD_NUMBER: _ClassVar[int]
     sql: str
     schema: bytes
     query_id: str
     parameters: bytes
     settings: Settings
-    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ..., parameters: _Optional[bytes] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ...) -> None: ...
+    submission_key: str
+    def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ..., parameters: _Optional[bytes] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., submission_key: _Optional[str] = ...) -> None: ...
 
 class Outcome(_message.Message):
     __slots__ = ("query_id",)

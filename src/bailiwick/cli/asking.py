@@ -2,19 +2,27 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 
 import pyarrow as pa
+import typer
 
 from bailiwick.cli.gateway_options import FoundGateway
 from bailiwick.cli.progress import Watch, watching
 from bailiwick.cli.render import Ending, Sink
 from bailiwick.client.credentials import Credentials
-from bailiwick.client.flight import FlightClient, announced_id
+from bailiwick.client.flight import NO_HEADERS, FlightClient, announced_id
 
 
-def run_query(gateway: FoundGateway, credentials: Credentials, statement: str, sink: Sink) -> None:
-    """Pass one statement's answer on as it comes, with progress on stderr."""
-    asyncio.run(_run(client_of(gateway, credentials), statement, sink))
+def run_query(
+    gateway: FoundGateway,
+    credentials: Credentials,
+    statement: str,
+    sink: Sink,
+    headers: Mapping[str, str] = NO_HEADERS,
+) -> None:
+    """Pass one statement's answer on as it comes, with progress on stderr. `headers` go with it."""
+    asyncio.run(_run(client_of(gateway, credentials), statement, sink, headers))
 
 
 def answer_of(gateway: FoundGateway, credentials: Credentials, statement: str) -> pa.Table:
@@ -31,24 +39,35 @@ async def _answer(client: FlightClient, statement: str) -> pa.Table:
         return await answer.table()
 
 
-async def _run(client: FlightClient, statement: str, sink: Sink) -> None:
+async def _run(client: FlightClient, statement: str, sink: Sink, headers: Mapping[str, str]) -> None:
     async with client:
-        await ask(client, statement, sink)
+        await ask(client, statement, sink, headers=headers)
 
 
-async def ask(client: FlightClient, statement: str, sink: Sink, *, is_watched: bool = True) -> Ending:
+async def ask(
+    client: FlightClient,
+    statement: str,
+    sink: Sink,
+    *,
+    is_watched: bool = True,
+    headers: Mapping[str, str] = NO_HEADERS,
+) -> Ending:
     """Pass one statement's answer on as it comes, with progress on stderr if it is watched."""
     started_at = time.monotonic()
     async with watching(client, is_on=is_watched) as watch:
-        affected_rows = await _stream(client, statement, sink, watch)
+        affected_rows, fallback = await _stream(client, statement, sink, watch, headers)
+    if fallback is not None:
+        typer.echo(f"ran on {fallback}, the gateway's own engine: no other could take it", err=True)
     ending = Ending(affected_rows, time.monotonic() - started_at)
     sink.end(ending)
     return ending
 
 
-async def _stream(client: FlightClient, statement: str, sink: Sink, watch: Watch) -> int:
+async def _stream(
+    client: FlightClient, statement: str, sink: Sink, watch: Watch, headers: Mapping[str, str]
+) -> tuple[int, str | None]:
     """Pass the answer on. Leaving early, also by Ctrl-C, ends the query on the gateway."""
-    started = client.start(statement)
+    started = client.start(statement, headers)
     try:
         # A change runs before there is an info; its id comes ahead of it.
         early = asyncio.create_task(started.query_id())
@@ -60,6 +79,6 @@ async def _stream(client: FlightClient, statement: str, sink: Sink, watch: Watch
             async for batch in answer.batches():
                 if not sink.take(batch):
                     break
-        return int(info.total_records)
+        return int(info.total_records), answer.fallback
     finally:
         started.cancel()

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from bailiwick.cli.connection import User, find_credentials
-from bailiwick.cli.failures import reported
+from bailiwick.cli.failures import UsageProblem, reported
 from bailiwick.cli.gateway_options import GatewayOptions, find_gateway, takes_gateway
 
 ROWS_MAX = 1_000
@@ -23,6 +23,14 @@ class Format(StrEnum):
     CSV = "csv"
     JSON = "json"
     ARROW = "arrow"
+
+
+class Placement(StrEnum):
+    """As the gateway knows them; spelled here, since what the gateway is made of takes long to import."""
+
+    REQUIRE = "require"
+    PREFER = "prefer"
+    LOCAL = "local"
 
 
 @takes_gateway
@@ -41,6 +49,13 @@ def query(
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the password from the first line of stdin.")
     ] = False,
+    placement: Annotated[
+        Placement | None, typer.Option(help="Where it may run, instead of where the server says.")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Your name for the statement: sent again with it, it runs once."),
+    ] = None,
 ) -> None:
     """Run a statement and print its answer, or open a shell.
 
@@ -59,8 +74,11 @@ def query(
             from bailiwick.cli.asking import run_query
             from bailiwick.cli.render import sink_for
 
-            run_query(found, credentials, statement, sink_for(output, rows_max=rows))
+            sink = sink_for(output, rows_max=rows)
+            run_query(found, credentials, statement, sink, _headers(placement, idempotency_key))
             return
+        if placement is not None or idempotency_key is not None:
+            raise UsageProblem("--placement and --idempotency-key are about one statement: give it with -e")
 
         from bailiwick.cli.interpreter import Manner
         from bailiwick.cli.shell import run_piped, run_shell
@@ -69,3 +87,8 @@ def query(
             run_shell(found, credentials, Manner(output, rows, is_limited=True))
         else:
             run_piped(found, credentials, Manner(output, rows), cast(BufferedReader, sys.stdin.buffer).read1)
+
+
+def _headers(placement: Placement | None, idempotency_key: str | None) -> dict[str, str]:
+    given = {"bailiwick-placement": placement, "idempotency-key": idempotency_key}
+    return {name: str(value) for name, value in given.items() if value is not None}

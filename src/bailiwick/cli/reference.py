@@ -8,11 +8,12 @@ import argparse
 import sys
 import types
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -34,6 +35,7 @@ _SIMPLE_TYPES: Final[Mapping[object, str]] = {
     float: "number",
     bool: "`true` or `false`",
     Path: "path",
+    SecretStr: "secret",
 }
 
 
@@ -97,7 +99,8 @@ def settings_page() -> str:
 
 Later sources win: the defaults below, the TOML file given with `--config`, the environment, options of the
 command. In the environment, `key` of `[section]` is `{ENVIRONMENT_PREFIX}SECTION__KEY`, and a key before all
-sections is `{LOOSE_PREFIX}KEY`; lists are separated by commas, and nothing at all stands for no value.
+sections is `{LOOSE_PREFIX}KEY`; lists are separated by commas, tables by name are JSON, and nothing at all
+stands for no value.
 Unknown names are refused, all mistakes are told at once; `bailiwick check-config --config FILE` tells them
 without starting anything.
 
@@ -156,7 +159,17 @@ def _trino(trino: Trino) -> str:
 def _section(name: str, model: type[BaseModel]) -> str:
     about = (model.__doc__ or "").strip().partition("\n")[0]
     heading = f"\n## [{name}]\n\n" + (f"{about}\n\n" if about else "")
-    return heading + _table(model.model_fields)
+    tables = (
+        _section(f"{name}.{key}.NAME", inside)
+        for key, field in model.model_fields.items()
+        if (inside := _model_by_name(field.annotation)) is not None
+    )
+    return heading + "\n".join((_table(model.model_fields), *tables))
+
+
+def _model_by_name(annotation: Any) -> type[BaseModel] | None:
+    """What each entry of a table by name holds; None where the setting is no such table."""
+    return get_args(annotation)[1] if get_origin(annotation) is dict else None
 
 
 def _table(fields: Mapping[str, FieldInfo]) -> str:
@@ -180,6 +193,10 @@ def _type_name(annotation: Any) -> str:
         return "one of " + ", ".join(f"`{choice}`" for choice in inside)
     if origin is tuple:
         return f"list of {_type_name(inside[0])}"
+    if origin is dict:
+        return "table by name"
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return "one of " + ", ".join(f"`{choice}`" for choice in annotation)
     return _SIMPLE_TYPES[annotation]
 
 
@@ -204,7 +221,7 @@ def _default(key: str, field: FieldInfo) -> str:
     value = field.default
     if value is PydanticUndefined:
         return "must be given"
-    if value is None:
+    if value is None or value == {}:
         return "—"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

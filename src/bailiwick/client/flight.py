@@ -30,6 +30,7 @@ from bailiwick.client.statuses import QUERY_ID_HEADER, from_grpc
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _LOGIN_TIMEOUT_S = 30.0
 _FAREWELL_TIMEOUT_S = 2.0
+NO_HEADERS: Mapping[str, str] = {}
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -41,8 +42,16 @@ class Answer:
     """One statement's answer: its schema, its id, and its batches as they come."""
 
     def __init__(
-        self, schema: pa.Schema, query_id: str | None, total_records: int, stream: Any, address: Address
+        self,
+        schema: pa.Schema,
+        query_id: str | None,
+        total_records: int,
+        stream: Any,
+        address: Address,
+        fallback: str | None = None,
     ) -> None:
+        self.fallback = fallback
+        """The gateway's own engine, where that took what was meant for others."""
         self.schema = schema
         self.query_id = query_id
         self.total_records = total_records
@@ -149,13 +158,13 @@ class FlightClient:
         finally:
             started.cancel()
 
-    def start(self, statement: str) -> "Started":
-        """Ask for the statement. A change runs now, a read when it is fetched."""
+    def start(self, statement: str, headers: Mapping[str, str] = NO_HEADERS) -> "Started":
+        """Ask for the statement. A change runs now, a read when it is fetched. `headers` go with it alone."""
         command = _packed(sql.CommandStatementQuery(query=statement))
         descriptor = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=command)
         # Called as a stream of one answer: then grpc.aio shows the headers before the answer is there.
         call = self._channel.unary_stream(_SERVICE + "GetFlightInfo")(
-            descriptor.SerializeToString(), metadata=self._metadata
+            descriptor.SerializeToString(), metadata=(*self._metadata, *headers.items())
         )
         return Started(call, self._address, self._adopt)
 
@@ -175,7 +184,10 @@ class FlightClient:
             if first is grpc.aio.EOF:
                 raise QueryFailed("INTERNAL_ERROR", "the answer has no schema")
             query_id = announced_id(info) or dict(await stream.initial_metadata()).get(QUERY_ID_HEADER)
-            yield Answer(_read_schema(first), query_id, info.total_records, stream, self._address)
+            told = flight.FlightData.FromString(first).app_metadata
+            yield Answer(
+                _read_schema(first), query_id, info.total_records, stream, self._address, _fallback(told)
+            )
         except grpc.aio.AioRpcError as error:
             raise from_grpc(error, self._address) from error
         finally:
@@ -214,11 +226,23 @@ class Started:
 
 def announced_id(info: flight.FlightInfo) -> str | None:
     """The query id that a FlightInfo carries."""
-    try:
-        found = json.loads(info.app_metadata).get("query_id")
-    except (ValueError, AttributeError):
-        return None
+    found = _told(info.app_metadata).get("query_id")
     return found if isinstance(found, str) else None
+
+
+def _fallback(app_metadata: bytes) -> str | None:
+    told = _told(app_metadata)
+    node_id = told.get("ran_on")
+    return node_id if told.get("is_fallback") is True and isinstance(node_id, str) else None
+
+
+def _told(app_metadata: bytes) -> dict[str, object]:
+    """What the gateway says of a query, beside its schema."""
+    try:
+        told = json.loads(app_metadata)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _packed(message: Message) -> bytes:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from bailiwick.clock import Clock, wall
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.placement import Placement
 from bailiwick.identity.abilities import seen_by
 from bailiwick.identity.principal import Principal
 from bailiwick.queries.routing import SystemName
@@ -48,6 +49,7 @@ SESSIONS_SCHEMA = pa.schema(
         pa.field("time_zone", pa.string()),
         pa.field("double_quoted_identifiers", pa.bool_()),
         pa.field("timeout_s", pa.float64()),
+        pa.field("placement", pa.string()),
         pa.field("opened_at", _TIME),
         pa.field("last_used_at", _TIME),
     ]
@@ -63,6 +65,8 @@ class SessionSettings:
     double_quoted_identifiers: bool = False
     timeout_s: float | None = None
     """How long a statement may take; None for the configured default."""
+    placement: Placement | None = None
+    """Where a statement may run; None for what roles and the server say."""
 
     def statement(self, sql: str, principal: Principal, door: str) -> Statement:
         """`sql` as it is meant under these settings."""
@@ -75,6 +79,7 @@ class SessionSettings:
             namespace=self.namespace,
             time_zone=self.time_zone,
             double_quoted_identifiers=self.double_quoted_identifiers,
+            placement=self.placement,
         )
 
 
@@ -272,6 +277,7 @@ def _row(session: ClientSession) -> dict[str, Any]:
         "time_zone": settings.time_zone,
         "double_quoted_identifiers": settings.double_quoted_identifiers,
         "timeout_s": settings.timeout_s,
+        "placement": settings.placement,
         "opened_at": round(session.opened_at * 1_000_000),
         "last_used_at": round(session.last_used_at * 1_000_000),
     }

@@ -1,9 +1,15 @@
 """The ways in which the query service itself ends a query, and what the caller is told then. Pure."""
 
+from collections.abc import Sequence
+
 from bailiwick.errors import OUT_OF_MEMORY, BailiwickError, Code
+from bailiwick.queries.query import Attempt
 
 ENGINE_BACK_S = 5.0
 """About how long a lost engine takes to come back: what callers are told to wait."""
+STILL_RUNNING_S = 2.0
+"""When to ask again for something that runs."""
+ATTEMPTS_SHOWN_MAX = 6
 
 
 def sql_too_long(size_bytes: int, limit_bytes: int) -> BailiwickError:
@@ -112,6 +118,67 @@ def engine_lost(reason: str | None, cause_text: str) -> BailiwickError:
         retry_after_s=ENGINE_BACK_S,
         details={"reason": "engine_lost"},
         cause_text=cause_text,
+    )
+
+
+def after_attempts(error: BailiwickError, attempts: Sequence[Attempt]) -> BailiwickError:
+    """The error that ended a query, with what was tried before: each engine, its error, how long it took.
+
+    The same error, changed: who waits for it has it already.
+    """
+    if attempts:
+        told = [
+            f"{attempt.node_id} ({attempt.failure.code} after {attempt.elapsed_s:.1f}s)"
+            for attempt in attempts[:ATTEMPTS_SHOWN_MAX]
+        ]
+        more = len(attempts) - len(told)
+        error.message += f" Tried before: {', '.join(told)}{f', and {more} more' if more else ''}."
+        error.args = (error.message,)
+        error.details["attempts"] = str(len(attempts) + 1)
+        for number, each in enumerate(told, start=1):
+            error.details[f"attempt_{number}"] = each
+    return error
+
+
+def key_reused() -> BailiwickError:
+    return BailiwickError(
+        Code.INVALID_ARGUMENTS,
+        "This idempotency key was used for another statement, or with other values, or elsewhere. Use a key "
+        "of its own for each statement.",
+        details={"reason": "idempotency_key_reused"},
+    )
+
+
+def too_many_keys(limit: int) -> BailiwickError:
+    return BailiwickError(
+        Code.RESOURCE_EXHAUSTED,
+        f"There are {limit} idempotency keys of yours already, the limit `idempotency_keys_max`. The oldest "
+        "are forgotten with time; until then run statements without a key.",
+        retryable=False,
+        details={"reason": "limit", "limit": "idempotency_keys_max"},
+    )
+
+
+def still_running(query_id: str, state: str) -> BailiwickError:
+    """Somebody sent the same under the same key, and it goes on. Nothing was started by this call."""
+    return BailiwickError(
+        Code.RESOURCE_EXHAUSTED,
+        f"This statement was sent before with the same idempotency key, and is {state}. One at a time runs: "
+        "ask again when it has ended, or cancel it.",
+        retry_after_s=STILL_RUNNING_S,
+        details={"reason": "in_progress", "state": state},
+        query_id=query_id,
+    )
+
+
+def answer_not_kept(query_id: str, affected_rows: int) -> BailiwickError:
+    """A change that happened, and answered with rows, is asked for again."""
+    return BailiwickError(
+        Code.INVALID_ARGUMENTS,
+        "This statement was sent before with the same idempotency key and was carried out. It did not run "
+        "again, and the rows that it answered with were not kept.",
+        details={"reason": "answer_not_kept", "affected_rows": str(affected_rows)},
+        query_id=query_id,
     )
 
 

@@ -18,37 +18,42 @@ import pyarrow as pa
 from bailiwick.catalog.inventory import Inventory
 from bailiwick.clock import Clock
 from bailiwick.clock import wall as wall_clock
-from bailiwick.engines.description import Description, Kind, Parameter
-from bailiwick.engines.engine import Engine
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.schedule import ANYWHERE
 from bailiwick.identity.abilities import EVERYONES, Whose, may_cancel
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import redacted
 from bailiwick.ids import LeaseId, QueryId, new_query_id
 from bailiwick.policy.statements import redacted as without_rules
-from bailiwick.queries import failures, local_life, spark_life
+from bailiwick.queries import failures
 from bailiwick.queries.accounts import NO_ACCOUNTS, Accounts
+from bailiwick.queries.allowance import allowance
+from bailiwick.queries.answering import Answering
 from bailiwick.queries.cancel_answers import CancelAnswers
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
 from bailiwick.queries.information_schema import information_schema
-from bailiwick.queries.own import Answerer, first_answer
+from bailiwick.queries.own import Answerer
 from bailiwick.queries.query import Failure, Query, State, shown_sql
 from bailiwick.queries.recorder import Recorder
+from bailiwick.queries.reporting import report_end
 from bailiwick.queries.routing import SystemName
 from bailiwick.queries.running import Running
+from bailiwick.queries.running_result import RunningResult
 from bailiwick.queries.sandbox import Sandbox
-from bailiwick.queries.spark_life import SessionPool, SparkSide
+from bailiwick.queries.spark_life import SessionPool, SparkSide, WorkOf
 from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statement
 from bailiwick.queries.store import QueryStore
+from bailiwick.queries.submissions import SubmissionStore
+from bailiwick.queries.submissions_memory import MemorySubmissionStore
+from bailiwick.queries.submitting import Claim, Submissions
 from bailiwick.queries.system_tables import Node, SystemTable, SystemTables, nodes_table, queries_table
-from bailiwick.queries.verdict import may_ask
-from bailiwick.results.batches import Frame, schema_message
 from bailiwick.results.config import ResultsConfig
 from bailiwick.results.spool import Spool
 from bailiwick.telemetry.breadcrumbs import trail
 from bailiwick.telemetry.logs import logger
 from bailiwick.telemetry.metrics import Metrics
+from bailiwick.telemetry.traces import NO_TRACES, Traces, span
 
 HISTORY_SHOWN_MAX = 10_000
 """So many ended queries at most are shown by `system.runtime.queries`."""
@@ -56,9 +61,6 @@ HISTORY_SHOWN_MAX = 10_000
 LIVES_END_S = 5.0
 """How long cancelled lives get to notice."""
 
-_REFUSALS = frozenset(
-    {Code.ACCESS_DENIED, Code.NOT_SUPPORTED, Code.RESOURCE_EXHAUSTED, Code.CIRCUIT_BREAKER_OPEN}
-)
 _log = logger(__name__)
 
 Work = Callable[[Running, SparkSide], Awaitable[None]]
@@ -72,7 +74,6 @@ class QueryService:
         self,
         *,
         pool: SessionPool,
-        engine: Engine,
         answerers: Sequence[Answerer],
         nodes: Callable[[], Sequence[Node]],
         store: QueryStore,
@@ -83,28 +84,30 @@ class QueryService:
         policy_version: Callable[[], int] = lambda: 0,
         accounts: Accounts = NO_ACCOUNTS,
         metrics: Metrics,
+        traces: Traces = NO_TRACES,
         affected_rows: Callable[[LeaseId], int] = lambda _lease: UNKNOWN_ROWS,
         inventory: Inventory | None = None,
         system_tables: Sequence[SystemTable] = (),
+        submissions: SubmissionStore | None = None,
+        work_of: WorkOf = lambda _statement, _reads: ANYWHERE,
         wall: Clock = wall_clock,
     ) -> None:
         """`answerers` know what the gateway answers by itself.
 
         `system_tables` are there besides queries, nodes and, with an inventory, `information_schema`. Without
-        `accounts` nothing is put on record.
+        `accounts` nothing is put on record; without `submissions` clients' keys are known as long as this is.
         """
-        self._answerers = (CancelAnswers(self.cancel), *answerers)
         self._accounts = accounts
         self._store = store
         self._spool = spool
         self._limits = limits
         self._results = results
         self._metrics = metrics
+        self._traces = traces
         self._wall = wall
         self._tasks = asyncio.TaskGroup()
         self._side = SparkSide(
             pool=pool,
-            engine=engine,
             tasks=self._tasks,
             limits=limits,
             message_bytes_max=results.message_bytes_max,
@@ -112,20 +115,37 @@ class QueryService:
             policy_version=policy_version,
             affected_rows=affected_rows,
             descriptions=Descriptions(),
-            begin_change=accounts.begin_change,
+            begin_change=self._begin_change,
             wall=wall,
+            work_of=work_of,
         )
         self._sandbox = Sandbox()
         own = [queries_table(self.visible, wall), nodes_table(nodes), *system_tables]
         if inventory is not None:
             own += information_schema(inventory, lambda: self.system_tables)
         self._tables = SystemTables(self._sandbox, own)
+        self._answering = Answering(
+            (CancelAnswers(self.cancel), *answerers),
+            self._tables,
+            self._side,
+            self._timeout_s,
+            self._begin_change,
+            wall,
+        )
         self._recorder = Recorder(store, history_days=limits.history_days, wall=wall)
         self._recording: asyncio.Task[None] | None = None
         self._active: dict[QueryId, Running] = {}
         self._emptied = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
         self._is_draining = False
+        self._submissions = Submissions(
+            submissions or MemorySubmissionStore(),
+            self._find,
+            kept_s=limits.idempotency_s,
+            keys_max=limits.idempotency_keys_max,
+            now=wall,
+        )
+        self._claims: dict[QueryId, Claim] = {}
         self._measure()
 
     async def __aenter__(self) -> Self:
@@ -158,28 +178,13 @@ class QueryService:
         A refusal has an id like a query's, under which the log keeps its whole cause.
         """
         try:
-            return await self._prepare(statement)
+            self._check(statement)
+            with span("prepare"):
+                return await self._answering.prepare(statement)
         except BailiwickError as error:
             error.query_id = error.query_id or new_query_id()
             self._accounts.turn_away(statement, error)
             raise
-
-    async def _prepare(self, statement: Statement) -> Prepared:
-        self._check(statement)
-        own = first_answer(self._answerers, statement, self._describe)
-        if own is not None:
-            return Prepared(own.kind, schema_message(own.schema))
-        may_ask(statement.principal).enforce()
-        system = await self._tables.route(statement.sql)
-        if system is not None:
-            schema = await self._tables.schema(system, statement.parameters)
-            unknown = tuple(Parameter(position, None) for position in range(system.parameter_count))
-            return Prepared(Kind.READ, schema_message(schema), unknown)
-        description = await self._describe(statement)
-        return Prepared(description.kind, description.schema, description.parameters)
-
-    async def _describe(self, statement: Statement) -> Description:
-        return await spark_life.prepare(statement, self._side, self._timeout_s(statement))
 
     @asynccontextmanager
     async def run(
@@ -193,24 +198,49 @@ class QueryService:
         """Run the statement. Inside, a read has begun and a change has happened; frames come as they come.
 
         Leaving before the last frame cancels the query. Raises SEMANTIC_ERROR if the result's schema is not
-        `expected_schema`. With `work`, that is what the query does; its statement only says so to people.
+        `expected_schema`. With `work`, that is what the query does; its statement only says so to people. A
+        statement with a key runs once, whoever sends it how often: see `submitting.py`.
         """
         self._check(statement)
         await self._accounts.admit()
-        running = self._begin(statement, query_id or new_query_id(), expected_schema, work)
+        query_id = query_id or new_query_id()
+        if statement.submission is not None:
+            async with self._run_once(statement, query_id, expected_schema, work) as result:
+                yield result
+            return
+        running = self._begin(statement, query_id, expected_schema, work)
         try:
             await running.wait_ready()
-            yield _RunningResult(running)
+            yield RunningResult(running)
         finally:
-            running.leave()
-            self._forget(running)
+            self._leave(running)
+
+    @asynccontextmanager
+    async def _run_once(
+        self, statement: Statement, query_id: QueryId, expected_schema: bytes | None, work: Work | None
+    ) -> AsyncIterator[Result]:
+        patience_s = self._timeout_s(statement)
+        claim = await self._submissions.claim(statement, query_id, patience_s=patience_s)
+        if isinstance(claim, Result):
+            yield claim
+            return
+        self._claims[query_id] = claim
+        running = self._begin(statement, query_id, expected_schema, work)
+        witness = self._tasks.create_task(claim.witness(running), name=f"witness-{query_id}")
+        try:
+            await asyncio.shield(witness)
+            await running.wait_ready()
+            yield RunningResult(running)
+        finally:
+            if claim.goes_on(running):
+                self._tasks.create_task(self._see_off(running), name=f"see-off-{query_id}")
+            else:
+                self._leave(running)
 
     async def cancel(self, query_id: QueryId, by: Principal) -> None:
         """End the query. One that has ended already is fine; one that `by` may not end does not exist."""
         running = self._active.get(query_id)
-        if running is None:
-            await self._recorder.flush()
-        query = running.query if running is not None else await self._store.find(query_id)
+        query = await self._find(query_id)
         if query is None or not may_cancel(by, query.principal, query.tenant):
             raise failures.unknown_query(query_id)
         if running is not None:
@@ -221,6 +251,12 @@ class QueryService:
         running = self._active.get(query_id)
         return None if running is None or running.is_ended else (running.tasks_done, running.tasks_total)
 
+    def position(self, query_id: QueryId) -> int | None:
+        """Its place in the queue, from 1; None for a query that does not wait."""
+        running = self._active.get(query_id)
+        is_queued = running is not None and running.state is State.QUEUED
+        return self._side.pool.position(query_id) if is_queued else None
+
     async def visible(self, whose: Whose = EVERYONES) -> list[Query]:
         """Their queries: those that live, then the newest that ended."""
         await self._recorder.flush()
@@ -228,8 +264,7 @@ class QueryService:
         queries = {query.id: query for query in history}
         for running in self._active.values():
             if whose.covers(running.query.principal, running.query.tenant):
-                position = self._side.pool.position(running.id) if running.state is State.QUEUED else None
-                queries[running.id] = replace(running.query, queue_position=position)
+                queries[running.id] = replace(running.query, queue_position=self.position(running.id))
         return list(queries.values())
 
     async def drain(self, timeout_s: float) -> None:
@@ -246,7 +281,34 @@ class QueryService:
         for life in self._lives:
             life.cancel()
 
+    async def _find(self, query_id: QueryId) -> Query | None:
+        running = self._active.get(query_id)
+        if running is not None:
+            return running.query
+        await self._recorder.flush()
+        return await self._store.find(query_id)
+
+    async def _begin_change(self, running: Running) -> None:
+        claim = self._claims.get(running.id)
+        if claim is not None:
+            await claim.begin()
+        await self._accounts.begin_change(running)
+
+    def _leave(self, running: Running) -> None:
+        running.leave()
+        self._forget(running)
+
+    async def _see_off(self, running: Running) -> None:
+        """Nobody reads it any more, and it shall come to its end all the same."""
+        try:
+            with suppress(BailiwickError):
+                async for _ in RunningResult(running).frames():
+                    pass
+        finally:
+            self._leave(running)
+
     def _forget(self, running: Running) -> None:
+        self._claims.pop(running.id, None)
         self._active.pop(running.id, None)
         if not self._active:
             self._emptied.set()
@@ -264,8 +326,7 @@ class QueryService:
             raise BailiwickError(Code.INVALID_ARGUMENTS, "A timeout must be more than 0 s.")
 
     def _timeout_s(self, statement: Statement) -> float:
-        wanted_s = self._limits.timeout_s if statement.timeout_s is None else statement.timeout_s
-        return min(wanted_s, self._limits.timeout_max_s)
+        return allowance(self._limits, statement.principal.roles).deadline_s(statement.timeout_s)
 
     def _begin(
         self,
@@ -299,7 +360,7 @@ class QueryService:
         self._active[query_id] = running
         self._emptied.clear()
         self._recorder.note(query)
-        with trail(query_id):
+        with trail(query_id), self._traces.query(query_id):
             life = self._tasks.create_task(self._live(running, work), name=f"query-{query_id}")
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
@@ -310,7 +371,7 @@ class QueryService:
         """One query's life. Whatever goes wrong in it is told to whoever waits for it, and to nobody else."""
         try:
             if work is None:
-                await self._answer(running)
+                await self._answering.answer(running)
             else:
                 await work(running, self._side)
         except asyncio.CancelledError:
@@ -322,54 +383,9 @@ class QueryService:
             _log.exception("query_broke", query_id=running.id)
             running.fail(failures.internal(error))
 
-    async def _answer(self, running: Running) -> None:
-        statement, principal = running.statement, running.statement.principal
-        own = first_answer(self._answerers, statement, self._describe)
-        if own is not None:
-            running.category = own.category
-            if own.kind is Kind.CHANGE:
-                await self._accounts.begin_change(running)
-            await local_life.live(running, own.kind, own.perform, self._wall)
-            return
-        may_ask(principal).enforce()
-        system = await self._tables.route(statement.sql)
-        if system is not None:
-            running.category = "system"
-            await local_life.live(
-                running,
-                Kind.READ,
-                lambda: self._tables.answer(system, principal, statement.parameters),
-                self._wall,
-            )
-            return
-        await spark_life.live(running, self._side)
-
     def _note_end(self, running: Running) -> None:
         self._accounts.end(running)
-        query, error = running.query, running.error
-        is_refused = query.started_at is None and error is not None and error.code in _REFUSALS
-        planned_at = next((moment.at for moment in query.story if moment.state is State.PLANNING), None)
-        ended_at = query.finished_at or query.created_at
-        self._metrics.query_ended(
-            door=query.door,
-            kind=running.category or (query.kind.value if query.kind else None),
-            outcome="refused" if is_refused else query.state.value,
-            code=query.failure.code if query.failure else None,
-            seconds=max(0.0, ended_at - query.created_at),
-            queued_s=max(0.0, (planned_at or ended_at) - query.created_at),
-        )
-        _log.info(
-            "query_ended",
-            query_id=query.id,
-            principal=query.principal,
-            state=query.state.value,
-            kind=query.kind,
-            rows=query.rows,
-            bytes=query.bytes,
-            elapsed_ms=round((ended_at - query.created_at) * 1000, 1),
-            code=query.failure.code if query.failure else None,
-            cause=error.cause_text if error and query.failure else None,
-        )
+        report_end(running, self._metrics, self._traces)
 
     def _measure(self) -> None:
         def count(*states: State) -> int:
@@ -378,20 +394,3 @@ class QueryService:
         self._metrics.queries_running.set_function(lambda: count(State.PLANNING, State.RUNNING))
         self._metrics.queue_length.set_function(lambda: count(State.QUEUED))
         self._metrics.spool_bytes.set_function(lambda: self._spool.held_bytes)
-
-
-class _RunningResult(Result):
-    def __init__(self, running: Running) -> None:
-        self._running = running
-        self.query_id = running.id
-        self.schema = running.schema or b""
-        self.kind = running.kind or Kind.READ
-
-    @property
-    def affected_rows(self) -> int:
-        return self._running.affected_rows
-
-    async def frames(self) -> AsyncIterator[Frame]:
-        async for frame in self._running.delivery.frames():
-            yield frame
-        self._running.delivered()

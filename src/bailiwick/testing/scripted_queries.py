@@ -11,7 +11,7 @@ from bailiwick.engines.description import Kind, Parameter
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_query_id
-from bailiwick.queries.statement import Prepared, Result, Statement
+from bailiwick.queries.statement import Prepared, RanOn, Result, Statement
 from bailiwick.results.batches import Frame, frames_of_table, schema_message
 
 
@@ -27,6 +27,7 @@ class Script:
     """The schema at prepare, where it differs from what is streamed."""
     schema_unknown: bool = False
     """Whether prepare cannot tell the schema."""
+    ran_on: RanOn | None = None
     failure: BailiwickError | None = None
     """Raised after the batches."""
     breaks: bool = False
@@ -57,6 +58,8 @@ class ScriptedQueries:
         self.started = asyncio.Event()
         self.tasks = (1, 4)
         """Done, and in all, of whatever runs."""
+        self.waiting: int | None = None
+        """The place in the queue of whatever runs."""
 
     def hold(self, sql: str) -> asyncio.Event:
         """From now on the script stops after its first batch, until the event is set."""
@@ -99,6 +102,9 @@ class ScriptedQueries:
     def progress(self, query_id: QueryId) -> tuple[int, int] | None:
         return None if self._living(query_id) is None else self.tasks
 
+    def position(self, query_id: QueryId) -> int | None:
+        return None if self._living(query_id) is None else self.waiting
+
     def _living(self, query_id: QueryId) -> Run | None:
         living = (run for run in self.runs if run.query_id == query_id and not run.ended.is_set())
         return next(living, None)
@@ -124,6 +130,10 @@ class _ScriptedResult(Result):
     @property
     def affected_rows(self) -> int:
         return self._script.affected_rows
+
+    @property
+    def ran_on(self) -> RanOn | None:
+        return self._script.ran_on
 
     async def frames(self) -> AsyncIterator[Frame]:
         for frame in self._frames:

@@ -28,6 +28,7 @@ from bailiwick.doors.flight_sql.authentication import (
 )
 from bailiwick.doors.flight_sql.drivers import PLAIN, Driver, driver_of
 from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens, Standing
+from bailiwick.doors.flight_sql.wishes import NO_WISHES, Wishes, wishes_of
 from bailiwick.engines.parameters import Row
 from bailiwick.identity.authenticator import Authenticator, Peer
 from bailiwick.identity.principal import Principal
@@ -50,6 +51,8 @@ class Caller:
     greeting: Headers = field(default=(), repr=False)
     """Headers for the answer: a session that is offered, or a newer token of the one in use."""
     driver: Driver = PLAIN
+    wishes: Wishes = NO_WISHES
+    """What this call says about its statement."""
 
     @property
     def settings(self) -> SessionSettings:
@@ -62,7 +65,13 @@ class Caller:
     def meant(self, sql: str, parameters: Row, settings: SessionSettings) -> Statement:
         """`sql` as this caller meant it when these were the session's settings."""
         statement = settings.statement(sql, self.principal, DOOR)
-        return replace(statement, parameters=parameters, compressed=self.driver.reads_compressed)
+        return replace(
+            statement,
+            parameters=parameters,
+            compressed=self.driver.reads_compressed,
+            placement=self.wishes.placement or statement.placement,
+            submission=self.wishes.key,
+        )
 
 
 class Greeting:
@@ -93,7 +102,7 @@ class Callers:
     async def caller(self, context: Context) -> Caller:
         """Whose credential this call shows, and their session. Send `greeting` with the first headers."""
         caller = await self._recognised(context)
-        return replace(caller, driver=_driver(context))
+        return replace(caller, driver=_driver(context), wishes=wishes_of(context))
 
     async def _recognised(self, context: Context) -> Caller:
         scheme, credential = authorization(context)

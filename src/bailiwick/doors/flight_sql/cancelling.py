@@ -10,7 +10,8 @@ from typing import Protocol
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.clock import Clock, wall
-from bailiwick.doors.flight_sql.polling import Polls, timestamp
+from bailiwick.doors.flight_sql.infos import timestamp
+from bailiwick.doors.flight_sql.polling import Polls
 from bailiwick.doors.flight_sql.reading import read_ticket
 from bailiwick.doors.flight_sql.tickets import Outcome, Read, Tickets, refusal
 from bailiwick.doors.flight_sql.wire import pack, parse, unpack

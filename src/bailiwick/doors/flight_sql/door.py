@@ -4,7 +4,6 @@ It knows who calls and in which session, because the service around it has asked
 gRPC. It only decides who answers: `statements.py` runs statements, `lookups.py` knows the catalog, and so on.
 """
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,14 +25,15 @@ from bailiwick.doors.flight_sql.commands import (
     StatementQuery,
     StatementUpdate,
 )
+from bailiwick.doors.flight_sql.infos import about, timestamp
 from bailiwick.doors.flight_sql.ingest import IngestDoor, Ingests
 from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.doors.flight_sql.outcomes import OutcomeLimits, Outcomes
 from bailiwick.doors.flight_sql.parameters import parameter_schema
-from bailiwick.doors.flight_sql.polling import Described, PollLimits, Polls, at_once, timestamp
+from bailiwick.doors.flight_sql.polling import Described, PollLimits, Polls, at_once
 from bailiwick.doors.flight_sql.prepared import Handles
 from bailiwick.doors.flight_sql.session_options import SessionOptions
-from bailiwick.doors.flight_sql.statements import READS, Announce, Queries, Statements, Write
+from bailiwick.doors.flight_sql.statements import READS, Queries, Statements, Telling, Write
 from bailiwick.doors.flight_sql.tickets import LookedUp, Outcome, Read, Tickets, refusal
 from bailiwick.doors.flight_sql.wire import flight_data, pack, parse, schema_header
 from bailiwick.engines.description import Kind
@@ -41,7 +41,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.ids import QueryId
-from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared
+from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, RanOn
 from bailiwick.results.batches import frames_of_table, read_schema, schema_message
 
 
@@ -51,6 +51,8 @@ class AllQueries(Queries, Protocol):
     async def cancel(self, query_id: QueryId, by: Principal) -> None: ...
 
     def progress(self, query_id: QueryId) -> tuple[int, int] | None: ...
+
+    def position(self, query_id: QueryId) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class FlightSqlDoor:
     async def close(self) -> None:
         await self._polls.close()
 
-    async def flight_info(self, caller: Caller, descriptor: bytes, announce: Announce) -> bytes:
+    async def flight_info(self, caller: Caller, descriptor: bytes, telling: Telling) -> bytes:
         """GetFlightInfo: a ticket for the answer. A change runs here, and only here."""
         query = reading.read_query(descriptor)
         if not isinstance(query, StatementQuery | PreparedQuery):
@@ -112,9 +114,9 @@ class FlightSqlDoor:
             return self._info(caller, descriptor, schema, errand)
         statement = await self._statements.described(caller, query)
         if statement.kind in READS:
-            read = self._statements.promise(statement)
+            read = self._statements.promise(caller, statement)
             return self._info(caller, descriptor, statement.schema, read, query_id=read.query_id)
-        changed = await self._statements.change(caller, statement, announce)
+        changed = await self._statements.change(caller, statement, telling)
         return self._info(
             caller,
             descriptor,
@@ -122,13 +124,14 @@ class FlightSqlDoor:
             Outcome(changed.query_id),
             query_id=changed.query_id,
             total_records=changed.affected_rows,
+            ran_on=changed.ran_on,
         )
 
-    async def poll(self, caller: Caller, descriptor: bytes, announce: Announce) -> bytes:
+    async def poll(self, caller: Caller, descriptor: bytes, telling: Telling) -> bytes:
         """PollFlightInfo: the same, for those who would rather ask again than wait."""
         is_new = self._polls.query_id(caller.principal, parse(flight.FlightDescriptor, descriptor)) is None
         if is_new and not isinstance(reading.read_query(descriptor), StatementQuery | PreparedQuery):
-            return at_once(await self.flight_info(caller, descriptor, announce))
+            return at_once(await self.flight_info(caller, descriptor, telling))
         return await self._polls.poll(caller.principal, descriptor, partial(self._to_poll, caller))
 
     async def schema(self, caller: Caller, descriptor: bytes) -> bytes:
@@ -140,21 +143,23 @@ class FlightSqlDoor:
             schema = schema_message(self._lookups.schema(query))
         return flight.SchemaResult(schema=schema or b"").SerializeToString()
 
-    async def fetch(self, caller: Caller, ticket: bytes, write: Write, announce: Announce) -> None:
+    async def fetch(self, caller: Caller, ticket: bytes, write: Write, telling: Telling) -> None:
         """DoGet: write the answer, message by message."""
         errand = self._tickets.redeem(caller.principal, reading.read_ticket(ticket))
         match errand:
             case Read():
-                await self._statements.read(caller, errand, write, announce)
+                await self._statements.read(caller, errand, write, telling)
             case Outcome(query_id) if self._polls.holds(query_id):
-                await announce(query_id)
+                await telling.announce(query_id)
                 async with self._polls.fetch(caller.principal, query_id) as result:
+                    if result.ran_on is not None:
+                        telling.ran_on(result.ran_on)
                     await self._statements.write(result, write)
             case Outcome(query_id):
                 messages = self._outcomes.fetch(query_id)
                 if messages is None:
                     raise refusal()
-                await announce(query_id)
+                await telling.announce(query_id)
                 for message in messages:
                     await write(message)
             case LookedUp():
@@ -163,7 +168,7 @@ class FlightSqlDoor:
                 assert_never(errand)
 
     async def put(
-        self, caller: Caller, first_message: bytes, rest: AsyncIterator[bytes], announce: Announce
+        self, caller: Caller, first_message: bytes, rest: AsyncIterator[bytes], telling: Telling
     ) -> bytes:
         """DoPut: an update's or an ingest's count of rows, or the handle that parameters were bound to."""
         command = reading.read_put(first_message)
@@ -171,17 +176,21 @@ class FlightSqlDoor:
         match command:
             case StatementUpdate(text):
                 await read_rows(first_message, rest, 0, self._bindings)
-                return _count(caller, await self._statements.update(caller, text, ((),), announce))
+                return _count(caller, await self._statements.update(caller, text, ((),), telling))
             case PreparedUpdate(handle):
                 statement, rows = await self._bound.rows(principal, handle, first_message, rest)
-                return _count(caller, await self._statements.update(caller, statement.sql, rows, announce))
+                return _count(caller, await self._statements.update(caller, statement.sql, rows, telling))
             case PreparedBind(handle):
                 bound = await self._bound.bind(principal, handle, first_message, rest)
                 return _put_result(sql.DoPutPreparedStatementResult(prepared_statement_handle=bound))
             case Ingest():
                 settings = caller.settings
+                if caller.wishes.key is not None:
+                    raise BailiwickError(
+                        Code.NOT_SUPPORTED, "An ingest takes no idempotency key: its rows are not compared."
+                    )
                 rows_brought = await self._ingest.put(
-                    principal, settings, command, first_message, rest, announce
+                    principal, settings, command, first_message, rest, telling.announce
                 )
                 return _count(caller, rows_brought)
             case _:
@@ -248,6 +257,7 @@ class FlightSqlDoor:
         *,
         query_id: QueryId | None = None,
         total_records: int = UNKNOWN_ROWS,
+        ran_on: RanOn | None = None,
     ) -> bytes:
         ticket = pack(
             sql.TicketStatementQuery(statement_handle=self._tickets.issue(caller.principal, errand))
@@ -261,7 +271,7 @@ class FlightSqlDoor:
             endpoint=[endpoint],
             total_records=total_records,
             total_bytes=-1,
-            app_metadata=json.dumps({"query_id": query_id}).encode() if query_id else b"",
+            app_metadata=about(query_id, ran_on=ran_on) if query_id else b"",
         ).SerializeToString()
 
 

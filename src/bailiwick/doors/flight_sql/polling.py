@@ -6,18 +6,16 @@ never fetches, loses its query: what is kept is bounded per principal, in all, a
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick._generated import Sealed_pb2 as sealed
 from bailiwick.clock import Clock, wall
+from bailiwick.doors.flight_sql.infos import about, timestamp
 from bailiwick.doors.flight_sql.tickets import Outcome, Tickets, bearer_of, refusal
 from bailiwick.doors.flight_sql.wire import pack, parse, unpack
 from bailiwick.engines.description import Kind
@@ -25,7 +23,9 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.ids import QueryId, new_query_id
-from bailiwick.queries.statement import Result, Statement
+from bailiwick.queries import failures
+from bailiwick.queries.statement import RanOn, Result, Statement
+from bailiwick.queries.submissions import digest_of
 from bailiwick.results.batches import Frame
 from bailiwick.telemetry.logs import logger
 
@@ -45,6 +45,9 @@ class Queries(Protocol):
 
     def progress(self, query_id: QueryId) -> tuple[int, int] | None:
         """Tasks done and tasks in all, of a query that lives."""
+
+    def position(self, query_id: QueryId) -> int | None:
+        """The place in the queue, of a query that waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,9 @@ class Polls:
         """A PollInfo. A descriptor of ours asks on; any other is described and its statement started."""
         query_id = self.query_id(principal, parse(flight.FlightDescriptor, descriptor))
         if query_id is None:
-            poll = self._start(principal, descriptor, await describe(descriptor))
+            described = await describe(descriptor)
+            poll = self._of_key(principal, described.statement)
+            poll = poll or self._start(principal, descriptor, described)
         else:
             poll = self._owned(principal, query_id)
         self._keep(poll, self._limits.abandoned_s if poll.result is None else None)
@@ -201,6 +206,19 @@ class Polls:
         self._polls[poll.query_id] = poll
         poll.task = asyncio.get_running_loop().create_task(self._live(poll), name=f"poll-{poll.query_id}")
         return poll
+
+    def _of_key(self, principal: Principal, statement: Statement) -> _Poll | None:
+        """The poll of the same statement that came under the same key, and can still be asked about."""
+        if statement.submission is None:
+            return None
+        for poll in self._polls.values():
+            known = poll.described.statement
+            is_same = poll.owner == bearer_of(principal) and known.submission == statement.submission
+            if is_same and poll.error is None and not poll.is_taken:
+                if digest_of(known) != digest_of(statement):
+                    raise failures.key_reused()
+                return poll
+        return None
 
     def _make_room(self, principal: Principal) -> None:
         own = [poll for poll in self._polls.values() if poll.owner == bearer_of(principal)]
@@ -290,7 +308,7 @@ class Polls:
         again = flight.FlightDescriptor(
             type=flight.FlightDescriptor.CMD, cmd=pack(sql.TicketStatementQuery(statement_handle=handle))
         )
-        info = _info(poll, again)
+        info = _info(poll, again, self._queries.position(poll.query_id))
         return flight.PollInfo(
             info=info,
             flight_descriptor=again,
@@ -318,11 +336,16 @@ class _Whole(Result):
         self.schema = result.schema
         self.kind = result.kind
         self._affected_rows = result.affected_rows
+        self._ran_on = result.ran_on
         self._frames = frames
 
     @property
     def affected_rows(self) -> int:
         return self._affected_rows
+
+    @property
+    def ran_on(self) -> RanOn | None:
+        return self._ran_on
 
     async def frames(self) -> AsyncIterator[Frame]:
         for frame in self._frames:
@@ -334,11 +357,10 @@ def at_once(info: bytes) -> bytes:
     return flight.PollInfo(info=parse(flight.FlightInfo, info), progress=1.0).SerializeToString()
 
 
-def timestamp(seconds: float) -> Timestamp:
-    return Timestamp(seconds=int(seconds), nanos=int(seconds % 1 * 1_000_000_000))
-
-
-def _info(poll: _Poll, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
+def _info(
+    poll: _Poll, descriptor: flight.FlightDescriptor, queue_position: int | None = None
+) -> flight.FlightInfo:
+    result = poll.result
     is_change = poll.described.kind is Kind.CHANGE
     schema = poll.result.schema if poll.result is not None else poll.described.schema
     rows = poll.result.affected_rows if poll.result is not None and is_change else -1
@@ -347,5 +369,9 @@ def _info(poll: _Poll, descriptor: flight.FlightDescriptor) -> flight.FlightInfo
         flight_descriptor=descriptor,
         total_records=rows,
         total_bytes=-1,
-        app_metadata=json.dumps({"query_id": poll.query_id}).encode(),
+        app_metadata=about(
+            poll.query_id if result is None else result.query_id,
+            ran_on=None if result is None else result.ran_on,
+            queue_position=queue_position,
+        ),
     )

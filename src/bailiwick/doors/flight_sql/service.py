@@ -18,9 +18,13 @@ from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.doors.grpc_errors import answering
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId
+from bailiwick.queries.statement import RanOn
 
 SERVICE = "arrow.flight.protocol.FlightService"
 QUERY_ID_HEADER = "bailiwick-query-id"
+RAN_ON_HEADER = "bailiwick-ran-on"
+FALLBACK_HEADER = "bailiwick-fallback"
+"""There, and true, where the embedded engine took what was meant for others."""
 
 Requests = AsyncIterator[bytes]
 Handler = Callable[[Any, Context], Awaitable[bytes | None]]
@@ -51,13 +55,13 @@ class FlightSqlService(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def _get_flight_info(self, request: bytes, context: Context) -> bytes:
         caller, greeting = await self._meet(context)
-        info = await self._door.flight_info(caller, request, greeting.announce)
+        info = await self._door.flight_info(caller, request, greeting)
         await greeting.send()
         return info
 
     async def _poll_flight_info(self, request: bytes, context: Context) -> bytes:
         caller, greeting = await self._meet(context)
-        info = await self._door.poll(caller, request, greeting.announce)
+        info = await self._door.poll(caller, request, greeting)
         await greeting.send()
         return info
 
@@ -73,7 +77,7 @@ class FlightSqlService(grpc.GenericRpcHandler):  # type: ignore[misc]
             await greeting.send()
             await context.write(message)
 
-        await self._door.fetch(caller, request, write, greeting.announce)
+        await self._door.fetch(caller, request, write, greeting)
 
     async def _do_put(self, requests: Requests, context: Context) -> None:
         caller, greeting = await self._meet(context)
@@ -82,7 +86,7 @@ class FlightSqlService(grpc.GenericRpcHandler):  # type: ignore[misc]
         first = await anext(messages, None)
         if first is None:
             raise BailiwickError(Code.PARSE_ERROR, "The stream ended before it said what it is for.")
-        result = await self._door.put(caller, first, messages, greeting.announce)
+        result = await self._door.put(caller, first, messages, greeting)
         await greeting.send()
         await context.write(result)
 
@@ -112,10 +116,14 @@ class FlightSqlService(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 class _Answering(Greeting):
-    """The first headers of one answer, which also tell a query's id."""
+    """The first and the last headers of one answer, which also tell a query's id and where it ran."""
 
     async def announce(self, query_id: QueryId) -> None:
         await self.send((QUERY_ID_HEADER, query_id))
+
+    def ran_on(self, where: RanOn) -> None:
+        fallback = ((FALLBACK_HEADER, "true"),) if where.is_fallback else ()
+        self._context.set_trailing_metadata(((RAN_ON_HEADER, where.node_id), *fallback))
 
 
 def _answered(behaviour: Handler) -> Handler:

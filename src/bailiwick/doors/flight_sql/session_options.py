@@ -12,6 +12,7 @@ from typing import assert_never
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql.caller import Caller
 from bailiwick.doors.flight_sql.wire import parse
+from bailiwick.doors.flight_sql.wishes import checked_placement
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.names import InvalidNameError, Namespace, checked_namespace, spelled
@@ -31,7 +32,8 @@ SCHEMA = "schema"
 TIME_ZONE = "time_zone"
 DOUBLE_QUOTED_IDENTIFIERS = "double_quoted_identifiers"
 TIMEOUT_S = "timeout_s"
-NAMES = (CATALOG, SCHEMA, TIME_ZONE, DOUBLE_QUOTED_IDENTIFIERS, TIMEOUT_S)
+PLACEMENT = "placement"
+NAMES = (CATALOG, SCHEMA, TIME_ZONE, DOUBLE_QUOTED_IDENTIFIERS, TIMEOUT_S, PLACEMENT)
 """In the order in which they are set: a schema belongs to its catalog."""
 
 SchemaExists = Callable[[Principal, str, Namespace], Awaitable[bool]]
@@ -81,6 +83,8 @@ class SessionOptions:
         }
         if settings.timeout_s is not None:
             options[TIMEOUT_S] = _Value(double_value=settings.timeout_s)
+        if settings.placement is not None:
+            options[PLACEMENT] = _Value(string_value=settings.placement)
         return flight.GetSessionOptionsResult(session_options=options).SerializeToString()
 
     def close(self, caller: Caller, body: bytes) -> bytes:
@@ -136,6 +140,8 @@ class SessionOptions:
                 return replace(settings, double_quoted_identifiers=not is_erased and _truth(value))
             case "timeout_s":
                 return replace(settings, timeout_s=None if is_erased else _seconds(value))
+            case "placement":
+                return replace(settings, placement=None if is_erased else checked_placement(_text(value)))
         raise _UnknownOption
 
     async def _with_schema(self, who: Principal, settings: SessionSettings, text: str) -> SessionSettings:

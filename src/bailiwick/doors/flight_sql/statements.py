@@ -3,7 +3,7 @@
 Changes run when they are asked for, because drivers may never fetch; reads start when they are fetched.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import Protocol
 from bailiwick.doors.flight_sql.binding import BoundStatements, run_rows
 from bailiwick.doors.flight_sql.caller import Caller
 from bailiwick.doors.flight_sql.commands import PreparedQuery, StatementQuery
+from bailiwick.doors.flight_sql.infos import about
 from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, Outcomes
 from bailiwick.doors.flight_sql.prepared import PreparedStatement
 from bailiwick.doors.flight_sql.session_options import SessionOptions
@@ -22,12 +23,22 @@ from bailiwick.engines.parameters import Row
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId, new_query_id
 from bailiwick.queries import session_statements
-from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statement
+from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, RanOn, Result, Statement
+from bailiwick.queries.submissions import part_of
 from bailiwick.results.batches import NO_COLUMNS, Frame, read_schema
 
 Write = Callable[[bytes], Awaitable[None]]
-Announce = Callable[[QueryId], Awaitable[None]]
-"""Tells the client its query's id before the query has ended."""
+
+
+class Telling(Protocol):
+    """What a client is told beside the answer."""
+
+    async def announce(self, query_id: QueryId) -> None:
+        """Its query's id, ahead of the answer. Only the first call counts."""
+
+    def ran_on(self, where: RanOn) -> None:
+        """Where it ran, at the end of the answer."""
+
 
 READS = (Kind.READ, Kind.SHOWS)
 _SESSION_CHANGED = Prepared(Kind.CHANGE, NO_COLUMNS)
@@ -50,6 +61,7 @@ class Changed:
     query_id: QueryId
     schema: bytes
     affected_rows: int
+    ran_on: RanOn | None = None
 
 
 class Statements:
@@ -91,7 +103,7 @@ class Statements:
         prepared = await self._ask(caller, statement.sql, statement.parameters)
         return replace(statement.described_as(prepared), settings=caller.settings)
 
-    def promise(self, statement: PreparedStatement) -> Read:
+    def promise(self, caller: Caller, statement: PreparedStatement) -> Read:
         """A read for later, and the id under which its first fetch will run."""
         statement.check_complete()
         return Read(
@@ -99,22 +111,26 @@ class Statements:
             statement.schema,
             self._announced.announce(),
             statement.parameters,
-            statement.settings,
+            replace(statement.settings, placement=caller.wishes.placement or statement.settings.placement),
+            caller.wishes.key,
         )
 
-    async def read(self, caller: Caller, read: Read, write: Write, announce: Announce) -> None:
+    async def read(self, caller: Caller, read: Read, write: Write, telling: Telling) -> None:
         """Run it and write its answer, message by message."""
         query_id = self._announced.take(read.query_id)
-        await announce(query_id)
+        await telling.announce(query_id)
         statement = caller.meant(read.sql, read.parameters, read.settings)
+        statement = replace(statement, submission=read.submission or statement.submission)
         async with self._queries.run(statement, query_id=query_id, expected_schema=read.schema) as result:
+            _tell_where(result, telling)
             await self.write(result, write, announced=read.schema)
 
-    async def change(self, caller: Caller, statement: PreparedStatement, announce: Announce) -> Changed:
-        """Run it now and keep its answer."""
+    async def change(self, caller: Caller, statement: PreparedStatement, telling: Telling) -> Changed:
+        """Run it now and keep its answer. One that came before under the same key is not run again."""
         statement.check_complete()
         query_id = new_query_id()
-        await announce(query_id)
+        if caller.wishes.key is None:
+            await telling.announce(query_id)
         if await self._changed_session(caller, statement.sql):
             messages = (flight_data(schema_header(NO_COLUMNS)),)
             self._outcomes.keep(query_id, caller.principal.name, messages)
@@ -122,38 +138,48 @@ class Statements:
         async with self._queries.run(
             caller.statement(statement.sql, statement.parameters), query_id=query_id
         ) as result:
-            kept = [flight_data(schema_header(result.schema))]
-            size_bytes = 0
-            async for frame in result.frames():
-                size_bytes += frame.size_bytes
-                self._outcomes.check_size(size_bytes)
-                kept.append(self._message(frame))
-            changed = Changed(query_id, result.schema, result.affected_rows)
-        self._outcomes.keep(query_id, caller.principal.name, tuple(kept))
-        return changed
+            await telling.announce(result.query_id)
+            _tell_where(result, telling)
+            if self._outcomes.fetch(result.query_id) is None:
+                kept = await self._kept(result)
+                self._outcomes.keep(result.query_id, caller.principal.name, kept)
+            return Changed(result.query_id, result.schema, result.affected_rows, result.ran_on)
 
-    async def update(self, caller: Caller, text: str, rows: tuple[Row, ...], announce: Announce) -> int:
+    async def update(self, caller: Caller, text: str, rows: tuple[Row, ...], telling: Telling) -> int:
         """Run an update, once for each row of parameters: how many rows it touched, -1 if nobody knows."""
         if await self._changed_session(caller, text):
             return UNKNOWN_ROWS
         query_id = new_query_id()
-        await announce(query_id)
+        if caller.wishes.key is None:
+            await telling.announce(query_id)
         ids = chain((query_id,), iter(new_query_id, None))
+        asked = iter(_asked(caller, text, rows))
 
-        async def run(row: Row) -> int:
-            async with self._queries.run(caller.statement(text, row), query_id=next(ids)) as result:
+        async def run(_row: Row) -> int:
+            async with self._queries.run(next(asked), query_id=next(ids)) as result:
                 if result.kind in READS:
                     raise BailiwickError(Code.INVALID_ARGUMENTS, "This statement is a query, not an update.")
+                await telling.announce(result.query_id)
+                _tell_where(result, telling)
                 async for _ in result.frames():
                     pass
                 return result.affected_rows
 
         return await run_rows(rows, run)
 
+    async def _kept(self, result: Result) -> tuple[bytes, ...]:
+        kept = [_first_message(result)]
+        size_bytes = 0
+        async for frame in result.frames():
+            size_bytes += frame.size_bytes
+            self._outcomes.check_size(size_bytes)
+            kept.append(self._message(frame))
+        return tuple(kept)
+
     async def write(self, result: Result, write: Write, *, announced: bytes | None = None) -> None:
         """The answer of a query that runs or has run: its schema, then each batch as it comes."""
         _check_announced(announced, result.schema)
-        await write(flight_data(schema_header(result.schema)))
+        await write(_first_message(result))
         async for frame in result.frames():
             await write(self._message(frame))
 
@@ -180,6 +206,30 @@ class Statements:
                 retryable=False,
             )
         return flight_data(frame.header, frame.body)
+
+
+def _asked(caller: Caller, text: str, rows: Sequence[Row]) -> Iterator[Statement]:
+    """The statement for each of the rows. Where there are several, each has its part of the call's key."""
+    key = caller.wishes.key
+    for number, row in enumerate(rows, start=1):
+        statement = caller.statement(text, row)
+        if key is not None and len(rows) > 1:
+            statement = replace(statement, submission=part_of(key, number, rows))
+        yield statement
+
+
+def _first_message(result: Result) -> bytes:
+    """The schema; and where it ran, if that is not where it was meant to."""
+    where = result.ran_on
+    is_fallback = where is not None and where.is_fallback
+    note = about(result.query_id, ran_on=where) if is_fallback else b""
+    return flight_data(schema_header(result.schema), app_metadata=note)
+
+
+def _tell_where(result: Result, telling: Telling) -> None:
+    where = result.ran_on
+    if where is not None:
+        telling.ran_on(where)
 
 
 def _check_announced(announced: bytes | None, streamed: bytes) -> None:

@@ -12,10 +12,12 @@ from bailiwick.clock import Clock
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.engines.parameters import Row, dump, load
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.ids import QueryId
 from bailiwick.queries.client_sessions import SessionSettings
+from bailiwick.queries.statement import SubmissionKey
 
 PURPOSE = "ticket"
 
@@ -29,6 +31,7 @@ class Read:
     query_id: QueryId
     parameters: Row = ()
     settings: SessionSettings = field(default_factory=SessionSettings)
+    submission: SubmissionKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ def sealed_settings(settings: SessionSettings) -> sealed.Settings:
         time_zone=settings.time_zone,
         double_quoted_identifiers=settings.double_quoted_identifiers,
         timeout_s=settings.timeout_s,
+        placement=settings.placement,
     )
 
 
@@ -104,6 +108,7 @@ def opened_settings(message: sealed.Settings) -> SessionSettings:
         message.time_zone,
         message.double_quoted_identifiers,
         message.timeout_s if message.HasField("timeout_s") else None,
+        Placement(message.placement) if message.HasField("placement") else None,
     )
 
 
@@ -114,6 +119,7 @@ def _sealed_read(read: Read) -> sealed.Read:
         query_id=read.query_id,
         parameters=dump(read.parameters),
         settings=sealed_settings(read.settings),
+        submission_key=None if read.submission is None else read.submission.text,
     )
 
 
@@ -124,6 +130,7 @@ def _opened_read(message: sealed.Read) -> Read:
         QueryId(message.query_id),
         load(message.parameters),
         opened_settings(message.settings),
+        SubmissionKey(message.submission_key) if message.HasField("submission_key") else None,
     )
 
 

@@ -16,6 +16,7 @@ SQL_PACKAGE = "arrow.flight.protocol.sql."
 TYPE_URL_CHARS_MAX = 1_000
 
 _DATA_HEADER = b"\x12"  # field 2, length-delimited
+_APP_METADATA = b"\x1a"  # field 3, length-delimited
 _DATA_BODY = b"\xc2\x3e"  # field 1000, length-delimited
 _CONTINUATION = b"\xff\xff\xff\xff"
 
@@ -60,10 +61,12 @@ def pack(message: Message) -> bytes:
     return envelope.SerializeToString()
 
 
-def flight_data(header: Bytes, body: Bytes | None = None) -> bytes:
+def flight_data(header: Bytes, body: Bytes | None = None, *, app_metadata: bytes = b"") -> bytes:
     """One FlightData message: an IPC message's flatbuffer and its body, each copied once."""
     header_view = memoryview(header).cast("B")
     parts: list[Bytes] = [_DATA_HEADER, varint(len(header_view)), header_view]
+    if app_metadata:
+        parts += (_APP_METADATA, varint(len(app_metadata)), app_metadata)
     if body is not None:
         body_view = memoryview(body).cast("B")
         if len(body_view):

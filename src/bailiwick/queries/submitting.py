@@ -1,0 +1,254 @@
+"""Whoever sends a statement under a key either runs it, or learns what became of it.
+
+A change that somebody else runs is waited for: its outcome is what the caller asked for. A read that somebody
+else runs is not, since its rows go to one reader: the caller is told so. Both are found out anew again and
+again, because whoever runs it may be another gateway.
+
+The client of a change with a key may leave and come back: the change goes on without it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, assert_never
+
+from bailiwick.clock import Clock
+from bailiwick.engines.description import Kind
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.ids import QueryId
+from bailiwick.queries import failures
+from bailiwick.queries.query import Query, State
+from bailiwick.queries.running import Running
+from bailiwick.queries.statement import Result, Statement
+from bailiwick.queries.submissions import (
+    Answer,
+    Broke,
+    Done,
+    Outcome,
+    Submission,
+    SubmissionId,
+    SubmissionStore,
+    TakeOver,
+    Wait,
+    decide,
+    digest_of,
+    outcome_of,
+)
+from bailiwick.results.batches import NO_COLUMNS, Frame
+from bailiwick.telemetry.logs import logger
+
+LOOK_EVERY_S: Final = 0.5
+"""How often one looks whether what another gateway runs has ended."""
+PRUNE_EVERY_S: Final = 600.0
+SCHEMA_BYTES_MAX: Final = 64 << 10
+
+_NO_FRAMES: Final[tuple[Frame, ...]] = ()
+
+FindQuery = Callable[[QueryId], Awaitable[Query | None]]
+"""A query that lives here, or as it is on record."""
+
+_log = logger(__name__)
+
+
+class Claim:
+    """The right to run one statement under its key."""
+
+    def __init__(
+        self, submission: Submission, store: SubmissionStore, now: Clock, closed: Callable[[], None]
+    ) -> None:
+        self._submission = submission
+        self._store = store
+        self._now = now
+        self._closed = closed
+        self._has_begun = False
+
+    async def begin(self) -> None:
+        """Before anything is changed. RESOURCE_EXHAUSTED if somebody else has taken the claim over."""
+        # First, as it may be cancelled while it is being put down.
+        self._has_begun = True
+        if not await self._store.begin(self._submission, at=self._now()):
+            self._has_begun = False
+            raise failures.still_running(self._submission.query_id, State.RUNNING)
+
+    async def witness(self, running: Running) -> None:
+        """Put down what becomes of `running`, whether or not its client is still there. Never raises."""
+        try:
+            error = None
+            try:
+                await running.wait_ready()
+            except BailiwickError as failed:
+                error = failed
+            if self._has_begun:
+                await self._put_down(running, error)
+        except Exception:
+            # What the query's own record says is found then, without the number of rows.
+            _log.exception("outcome_not_recorded", query_id=running.id)
+        finally:
+            self._closed()
+
+    def goes_on(self, running: Running) -> bool:
+        """Whether it shall go on without its client, who can come back for the outcome."""
+        return self._has_begun and running.state is State.RUNNING and running.kind is Kind.CHANGE
+
+    async def _put_down(self, running: Running, error: BailiwickError | None) -> None:
+        if error is None:
+            schema = running.schema or b""
+            schema = schema if len(schema) <= SCHEMA_BYTES_MAX else b""
+            await self._store.end(self._submission, Done(running.affected_rows, schema, running.rows))
+            return
+        broke = outcome_of(error, has_started=running.query.started_at is not None)
+        if broke is None:
+            await self._store.give_back(self._submission)
+            return
+        if broke.is_unknown:
+            error.outcome_unknown(self._submission.id.key)
+        await self._store.end(self._submission, broke)
+
+
+class Submissions:
+    """Belongs to one event loop."""
+
+    def __init__(
+        self, store: SubmissionStore, find: FindQuery, *, kept_s: float, keys_max: int, now: Clock
+    ) -> None:
+        self._store = store
+        self._find = find
+        self._kept_s = kept_s
+        self._keys_max = keys_max
+        self._now = now
+        self._open: dict[SubmissionId, asyncio.Event] = {}
+        """What is run here under a key. The event is set when its outcome is on record."""
+        self._prune_at = 0.0
+
+    async def claim(self, statement: Statement, query_id: QueryId, *, patience_s: float) -> Claim | Result:
+        """The right to run it as `query_id`, or what it led to before. Waits for a change at most so long.
+
+        Raises what it failed with before, INVALID_ARGUMENTS for a key of another statement, and
+        RESOURCE_EXHAUSTED for one that runs and cannot be waited for.
+        """
+        wanted = self._wanted(statement, query_id)
+        await self._prune()
+        last = Wait(State.QUEUED)
+        holder = query_id
+        try:
+            async with asyncio.timeout(patience_s):
+                while True:
+                    found = await self._claimed(wanted)
+                    if found.query_id == query_id:
+                        return self._claim(found)
+                    holder = found.query_id
+                    verdict = await self._verdict(found)
+                    match verdict:
+                        case Answer(outcome):
+                            return _recorded(found, outcome)
+                        case TakeOver():
+                            if await self._store.take_over(found, wanted):
+                                return self._claim(wanted)
+                        case Wait(state, kind):
+                            if kind is not None and kind is not Kind.CHANGE:
+                                raise failures.still_running(holder, state)
+                            last = verdict
+                            await self._wait(found.id)
+                        case _:
+                            assert_never(verdict)
+        except TimeoutError:
+            raise failures.still_running(holder, last.state) from None
+
+    def _wanted(self, statement: Statement, query_id: QueryId) -> Submission:
+        if statement.submission is None:
+            raise BailiwickError(Code.INTERNAL_ERROR, "A statement without a key cannot be claimed.")
+        now = self._now()
+        identity = SubmissionId.of(statement.principal, statement.submission)
+        return Submission(identity, digest_of(statement), query_id, now, now + self._kept_s)
+
+    async def _claimed(self, wanted: Submission) -> Submission:
+        found = await self._store.claim(
+            replace(wanted, claimed_at=self._now(), expires_at=self._now() + self._kept_s),
+            keys_max=self._keys_max,
+        )
+        if found is None:
+            raise failures.too_many_keys(self._keys_max)
+        if found.digest != wanted.digest:
+            raise failures.key_reused()
+        return found
+
+    async def _verdict(self, found: Submission) -> Answer | Wait | TakeOver:
+        query = await self._find(found.query_id)
+        if found.id in self._open and found.outcome is None:
+            # It may have ended; that its outcome is put down is still to come.
+            return Wait(State.QUEUED) if query is None else Wait(query.state, query.kind)
+        return decide(found, query, now=self._now())
+
+    def _claim(self, submission: Submission) -> Claim:
+        ended = self._open[submission.id] = asyncio.Event()
+
+        def close() -> None:
+            if self._open.get(submission.id) is ended:
+                del self._open[submission.id]
+            ended.set()
+
+        return Claim(submission, self._store, self._now, close)
+
+    async def _wait(self, identity: SubmissionId) -> None:
+        ended = self._open.get(identity)
+        if ended is None:
+            await asyncio.sleep(LOOK_EVERY_S)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await ended.wait()
+
+    async def _prune(self) -> None:
+        if self._now() >= self._prune_at:
+            self._prune_at = self._now() + PRUNE_EVERY_S
+            await self._store.prune(expired_before=self._now())
+
+
+class RecordedResult(Result):
+    """What a change led to when it ran. Nothing runs for it."""
+
+    def __init__(self, query_id: QueryId, done: Done) -> None:
+        self.query_id = query_id
+        self.schema = done.schema or NO_COLUMNS
+        self.kind = Kind.CHANGE
+        self._done = done
+
+    @property
+    def affected_rows(self) -> int:
+        return self._done.affected_rows
+
+    async def frames(self) -> AsyncIterator[Frame]:
+        if self._done.answer_rows:
+            raise failures.answer_not_kept(self.query_id, self._done.affected_rows)
+        for frame in _NO_FRAMES:
+            yield frame
+
+
+def _recorded(found: Submission, outcome: Outcome) -> Result:
+    _log.info("answered_from_record", query_id=found.query_id)
+    match outcome:
+        case Done():
+            return RecordedResult(found.query_id, outcome)
+        case Broke():
+            raise _told_again(found, outcome)
+        case _:
+            assert_never(outcome)
+
+
+def _told_again(found: Submission, broke: Broke) -> BailiwickError:
+    again = "It was sent before with the same idempotency key, and was not run again."
+    if broke.is_unknown:
+        again = (
+            "Whether it changed anything is not known. It was sent before with the same idempotency key, and "
+            "is not run again. Look at what it would have changed before you send it with another key."
+        )
+    error = BailiwickError(
+        broke.code,
+        f"{broke.message} {again}",
+        sqlstate=broke.sqlstate,
+        retryable=False,
+        details={**broke.details, "recorded": "true"},
+        query_id=found.query_id,
+    )
+    return error.outcome_unknown(found.id.key) if broke.is_unknown else error
