@@ -8,7 +8,6 @@ from pathlib import Path
 import argon2
 import pytest
 
-from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import FailureKind, Peer
 from bailiwick.identity.chain import Chain
@@ -18,6 +17,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import UserStore
+from bailiwick.testing.databases import opened_database
 
 KEY = bytes(range(32))
 HOME = Peer("192.0.2.1")
@@ -73,7 +73,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     time = [1_000_000.0]
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     users = UserStore(database, now=lambda: time[0])
     await users.load()
     static = StaticTokens(database, users, now=lambda: time[0])

@@ -25,8 +25,8 @@ from bailiwick.catalog.backend import (
 )
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.sql import SqlBackend
-from bailiwick.database.database import Database
 from bailiwick.names import TableName
+from bailiwick.testing.databases import opened_database
 
 T, U = TableName(("db",), "t"), TableName(("db",), "u")
 ONE, TWO = Entry(Kind.TABLE, "uuid-1", "file:/one"), Entry(Kind.TABLE, "uuid-1", "file:/two")
@@ -39,7 +39,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogB
     if request.param == "memory":
         yield MemoryBackend()
         return
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     yield SqlBackend(database.synchronous)
     database.synchronous_reads.dispose()
     database.synchronous.dispose()
@@ -145,7 +145,7 @@ def run(threads: Sequence[threading.Thread]) -> None:
 
 
 def test_catalogs_in_one_database_do_not_see_each_other(tmp_path: Path) -> None:
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     lake, pond = SqlBackend(database.synchronous), SqlBackend(database.synchronous, "pond")
     lake.apply([DB, Create(T, ONE)])
     pond.apply([DB])

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bailiwick.database.database import Database
 from bailiwick.engines.description import Kind
 from bailiwick.errors import Code
 from bailiwick.identity.abilities import Whose
@@ -15,6 +14,7 @@ from bailiwick.queries.memory import MemoryQueryStore
 from bailiwick.queries.query import Failure, Moment, Query, State
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.store import QueryStore
+from bailiwick.testing.databases import opened_database
 
 LOST = Failure(Code.EXECUTION_FAILED, "the gateway was restarted")
 
@@ -24,7 +24,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "memory":
         yield MemoryQueryStore()
         return
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     yield SqlQueryStore(database)
     await database.close()
 
@@ -138,9 +138,9 @@ async def test_saving_nothing_is_fine(store: QueryStore) -> None:
 
 
 async def test_what_was_saved_survives_reopening(tmp_path: Path) -> None:
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     await SqlQueryStore(database).save([FULL])
     await database.close()
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     assert await SqlQueryStore(database).find(FULL.id) == FULL
     await database.close()

@@ -20,6 +20,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.identity.statements import parse
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.users import UserStore
+from bailiwick.testing.databases import opened_database
 
 ADMIN = Principal("admin", frozenset({"admin"}))
 ANN = Principal("ann", frozenset({"writer"}))
@@ -55,7 +56,7 @@ class World:
 @pytest.fixture
 async def empty(tmp_path: Path) -> AsyncIterator[World]:
     time = [1_000_000.0]
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     users = UserStore(database, now=lambda: time[0])
     await users.load()
     static = StaticTokens(database, users, now=lambda: time[0])

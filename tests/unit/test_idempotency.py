@@ -22,10 +22,10 @@ from bailiwick.catalog.refusals import (
 from bailiwick.catalog.routes import Route
 from bailiwick.catalog.sql import SqlBackend
 from bailiwick.catalog.state import Witness
-from bailiwick.database.database import Database
 from bailiwick.identity.principal import Principal
 from bailiwick.policy.model import Privilege
 from bailiwick.policy.stamp import STAMP_CONFIG
+from bailiwick.testing.databases import opened_database
 from bailiwick.testing.iceberg import create_request, set_properties
 from bailiwick.testing.manifests import append
 
@@ -188,7 +188,7 @@ def test_one_does_not_wait_for_ever(desk: Desk, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_answer_survives_a_restart(tmp_path: Path) -> None:
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     first = Desk(tmp_path / "warehouse", SqlBackend(database.synchronous))
     updates = append(first.metadata(), 1)
     made = first.commit(ADMIN, *updates, idempotency_key=KEY)

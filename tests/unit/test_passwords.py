@@ -16,6 +16,7 @@ from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.passwords import Passwords, StoredPasswords, check_new_password, is_possible
 from bailiwick.identity.users import UserStore
+from bailiwick.testing.databases import opened_database
 
 
 class CountingHasher(argon2.PasswordHasher):
@@ -46,7 +47,7 @@ def passwords(hasher: CountingHasher) -> Iterator[Passwords]:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = Database.open(tmp_path / "bailiwick.db")
+    opened = opened_database(tmp_path / "bailiwick.db")
     yield opened
     await opened.close()
 

@@ -18,6 +18,7 @@ from bailiwick.identity.authenticator import FailureKind, RejectedToken
 from bailiwick.identity.static_tokens import KEPT_AFTER_END_S, TOKENS_PER_USER_MAX, StaticTokens
 from bailiwick.identity.tokens import SignedTokens
 from bailiwick.identity.users import User, UserStore
+from bailiwick.testing.databases import opened_database
 
 KEY = bytes(range(32))
 HEADERS = {"typ": "bailiwick+jwt"}
@@ -53,7 +54,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     path = tmp_path / "bailiwick.db"
-    database = Database.open(path)
+    database = opened_database(path)
     time = [1_000_000.0]
     users = UserStore(database, now=lambda: time[0])
     await users.load()
@@ -133,7 +134,7 @@ async def test_a_token_longer_than_any_of_ours_is_refused_unread(world: World) -
     assert await rejection(world.signed, f"{header}." + "a" * 10_000_000) is FailureKind.SIGNED_TOKEN
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_a_token_with_any_character_changed_is_refused(world: World, data: st.DataObject) -> None:
     token = world.signed.issue(world.ann.principal)
@@ -145,7 +146,7 @@ async def test_a_token_with_any_character_changed_is_refused(world: World, data:
     assert await rejection(world.signed, changed) is FailureKind.SIGNED_TOKEN
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rest=st.text(max_size=200))
 async def test_garbage_after_our_header_is_refused(world: World, rest: str) -> None:
     header = world.signed.issue(world.ann.principal).partition(".")[0]

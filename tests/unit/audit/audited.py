@@ -9,7 +9,7 @@ from bailiwick.audit.chain import Anchor
 from bailiwick.audit.entry import AuditEntry, Kind, Outcome
 from bailiwick.audit.log import QUEUE_LENGTH_MAX, AuditLog
 from bailiwick.audit.store import AuditStore
-from bailiwick.database.database import Database
+from bailiwick.testing.databases import opened_database
 
 
 def entry(
@@ -32,7 +32,7 @@ class FailingStore(AuditStore):
 class Audited:
     def __init__(self, directory: Path, queue_length_max: int = QUEUE_LENGTH_MAX) -> None:
         self.directory = directory
-        self.database = Database.open(directory / "bailiwick.db")
+        self.database = opened_database(directory / "bailiwick.db")
         self.store = FailingStore(self.database)
         self.anchor_file = AnchorFile(directory / NAME)
         self.log = AuditLog(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.people import People
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.users import UserStore
+from bailiwick.testing.databases import opened_database
 
 SVC = Principal("svc", frozenset({"reader"}), "acme")
 ROOT = Principal("root", frozenset({"admin"}))
@@ -50,7 +50,7 @@ class Town:
 
 @pytest.fixture
 async def town(tmp_path: Path) -> AsyncIterator[Town]:
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     users = UserStore(database)
     await users.load()
     for name, role, tenant in [

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from policy_kit import ON_ORDERS, OWN, ROOT, SELECT, grant, mask, row_filter, who
 
-from bailiwick.database.database import Database
 from bailiwick.identity.principal import Principal
 from bailiwick.policy.access import Access
 from bailiwick.policy.changes import AddImpersonation, AddMembers, AddRole
@@ -14,6 +13,7 @@ from bailiwick.policy.departing import forget_user, without_user
 from bailiwick.policy.membership import effective_roles, may_act_as
 from bailiwick.policy.model import EMPTY, Grantee, Impersonation
 from bailiwick.policy.store import PolicyStore
+from bailiwick.testing.databases import opened_database
 
 DAN = Principal("dan", frozenset({"reader"}))
 EVE = Principal("eve", frozenset({"reader"}))
@@ -34,7 +34,7 @@ WISHES = (
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PolicyStore]:
-    database = Database.open(tmp_path / "bailiwick.db")
+    database = opened_database(tmp_path / "bailiwick.db")
     store = PolicyStore(database)
     await store.load()
     await store.change(WISHES, ROOT)

@@ -31,6 +31,7 @@ from bailiwick.policy.access import Access
 from bailiwick.policy.changes import AddImpersonation, AddMembers, AddRole, RemoveMask
 from bailiwick.policy.model import BoundColumn, Grantee, Impersonation, Policies, Securable
 from bailiwick.policy.store import PolicyStore
+from bailiwick.testing.databases import opened_database
 
 ROLE = (AddRole("analyst"), AddMembers("analyst", who("user:alice")))
 EVERYTHING = (
@@ -47,7 +48,7 @@ EVERYTHING = (
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = Database.open(tmp_path / "bailiwick.db")
+    opened = opened_database(tmp_path / "bailiwick.db")
     yield opened
     await opened.close()
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.names import Namespace, TableName
@@ -21,6 +20,7 @@ from bailiwick.policy.decision import Column, Table, TableKind
 from bailiwick.policy.expressions import Checked, ExpressionKind
 from bailiwick.policy.statements import parse
 from bailiwick.policy.store import PolicyStore
+from bailiwick.testing.databases import opened_database
 
 ADMIN = Principal("root", frozenset({"admin"}))
 AUDITOR = Principal("ada", frozenset({"auditor"}))
@@ -116,7 +116,7 @@ class Desk:
 
 @asynccontextmanager
 async def opened_desk(directory: Path) -> AsyncIterator[Desk]:
-    database = Database.open(directory / "bailiwick.db")
+    database = opened_database(directory / "bailiwick.db")
     store = PolicyStore(database, now=lambda: 1_000_000.0)
     await store.load()
     catalog, spark = Catalog(), StubCheck()
