@@ -4,9 +4,11 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+# How many examples hypothesis tries: see tests/unit/conftest.py.
+EXAMPLES ?= few
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check check-code check-unit bench load faults cluster-demo generate docs clean
+.PHONY: help setup demo test test-all check check-code check-unit check-rest bench load faults cluster-demo generate docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -23,11 +25,12 @@ demo: setup ## Start a gateway with a small lake, run queries, keep serving unti
 test: setup check ## Everything a release needs
 	@$(BIN)/pytest tests --ignore tests/unit -m "not full"
 
+test-all: export EXAMPLES := many
 test-all: setup check ## The same with the whole corpora instead of a seeded selection
 	@$(BIN)/pytest tests --ignore tests/unit
 
 check: setup ## Format, lint, types, layers, tidy, unit tests: under a minute, before each commit
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-code check-unit
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-unit check-code check-rest
 
 check-code:
 	@$(BIN)/ruff format --check --quiet src tests benchmarks examples
@@ -36,8 +39,14 @@ check-code:
 	@$(BIN)/lint-imports --no-cache | tail -n 2
 	@$(BIN)/python -m bailiwick.cli.reference --check
 
+# The unit tests in two halves, so that two cores are kept busy to the end.
+FIRST_HALF := tests/unit/test_[a-q]*.py
+
 check-unit:
-	@$(BIN)/pytest -q tests/unit tests/test_tidy.py tests/test_docs.py
+	@$(BIN)/pytest -q --hypothesis-profile=$(EXAMPLES) $(FIRST_HALF)
+
+check-rest:
+	@$(BIN)/pytest -q --hypothesis-profile=$(EXAMPLES) --ignore-glob='$(FIRST_HALF)' tests/unit tests/test_tidy.py tests/test_docs.py
 
 bench: setup ## Ratios against the stock PySpark client on the same engine
 	@$(BIN)/python -m benchmarks

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bailiwick.fleet.admission import (
@@ -281,7 +281,6 @@ def play(story: Story, moves: list[tuple[str, object]]) -> Iterator[Story]:
         yield story
 
 
-@settings(max_examples=300, deadline=None)
 @given(LIMITS, st.lists(MOVES, max_size=60))
 def test_never_more_run_than_slots_and_long_ones_together(
     bounds: Limits, moves: list[tuple[str, object]]
@@ -294,7 +293,6 @@ def test_never_more_run_than_slots_and_long_ones_together(
         assert not any(story.state.has_place_for(queue.tenant) for queue in story.state.queues)
 
 
-@settings(max_examples=300, deadline=None)
 @given(LIMITS, st.lists(MOVES, max_size=60))
 def test_no_tenant_has_more_running_or_waiting_than_it_may(
     bounds: Limits, moves: list[tuple[str, object]]
@@ -309,7 +307,6 @@ def test_no_tenant_has_more_running_or_waiting_than_it_may(
             assert all(line and {one.tenant for one in line} == {queue.tenant} for line in queue.lines)
 
 
-@settings(max_examples=300, deadline=None)
 @given(LIMITS, st.lists(MOVES, max_size=60))
 def test_nobody_is_lost_and_nobody_is_admitted_or_refused_twice(
     bounds: Limits, moves: list[tuple[str, object]]
@@ -327,7 +324,6 @@ def test_nobody_is_lost_and_nobody_is_admitted_or_refused_twice(
     assert story.state.queue_length == 0
 
 
-@settings(max_examples=300, deadline=None)
 @given(LIMITS, st.lists(MOVES, max_size=40), st.integers(0, 30))
 def test_no_tenant_and_no_principal_starves(
     bounds: Limits, moves: list[tuple[str, object]], choice: int
@@ -349,7 +345,6 @@ def test_no_tenant_and_no_principal_starves(
     assert story.admitted.index(first) - before <= turns + bounds.slots
 
 
-@settings(max_examples=300, deadline=None)
 @given(FREE_LIMITS, st.lists(MOVES, max_size=60))
 def test_a_position_is_the_number_of_turns_until_admission(
     bounds: Limits, moves: list[tuple[str, object]]

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bailiwick.errors import Code
@@ -148,14 +148,12 @@ def test_each_way_to_be_no_stream_is_refused() -> None:
         assert refused.value.cause_text not in refused.value.message
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_whatever_do_worse_than_be_refused(junk: bytes) -> None:
     _read_all(junk)
     _read_all(b"\xff\xff\xff\xff" + struct.pack("<I", len(junk)) + junk)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_flipped_byte_does_worse_than_be_refused(seed: int) -> None:
     chance = random.Random(seed)

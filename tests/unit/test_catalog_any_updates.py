@@ -104,9 +104,7 @@ def attempted(metadata: Json, updates: list[Json], now_ms: int) -> Json:
     return tables.closed(new)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_any_sequence_of_commits_leaves_a_table_that_others_can_read(
     data: st.DataObject, version: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bailiwick.errors import BailiwickError
@@ -295,7 +295,6 @@ def test_a_file_of_what_holds_changes_nothing(found: Policies) -> None:
     assert files.planned(files.rendered(found), found) == []
 
 
-@settings(max_examples=50)
 @given(settled, settled)
 def test_a_file_makes_any_policies_into_what_it_says(found: Policies, wanted: Policies) -> None:
     text = files.rendered(wanted)
