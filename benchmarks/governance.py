@@ -204,7 +204,7 @@ def _ensure_tables(admin: Adbc) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         for path in sorted(Path(directory).glob("*.parquet")):
             with admin.connection.cursor() as cursor:
-                rows = pq.read_table(path)
+                rows = pq.read_table(path).to_reader(max_chunksize=50_000)
                 cursor.adbc_ingest(path.stem, rows, mode="replace", db_schema_name="tpch")
 
 
