@@ -346,6 +346,49 @@ async def test_who_lost_the_claim_meanwhile_changes_nothing(tmp_path: Path) -> N
         assert runs(home) == 0
 
 
+async def test_a_claim_whose_query_cannot_start_is_open_to_others(home: House) -> None:
+    rest = asyncio.Event()
+    home.engine.scripts["slow"] = Script([batch(ONE), rest, Completed()])
+    async with home.service.run(statement("slow", None)) as running:
+        with pytest.raises(BailiwickError, match="running already"):
+            async with home.service.run(statement(), query_id=running.query_id):
+                pass
+        rest.set()
+    now = asyncio.get_running_loop().time()
+    assert (await affected(home, statement(timeout_s=STRANGER_S + 5)))[1] == 7
+    assert asyncio.get_running_loop().time() - now < STRANGER_S
+
+
+async def test_two_gateways_run_it_once_and_both_know_what_happened(tmp_path: Path) -> None:
+    queries, submissions = MemoryQueryStore(), MemorySubmissionStore()
+    async with (
+        house(tmp_path / "one", store=queries, submissions=submissions) as one,
+        house(tmp_path / "two", store=queries, submissions=submissions) as two,
+    ):
+        rest = asyncio.Event()
+        one.engine.scripts["INSERT"] = two.engine.scripts["INSERT"] = insert(rest, Completed())
+        asked = [asyncio.create_task(affected(home)) for home in (one, two, one, two)]
+        await eventually(lambda: runs(one) + runs(two) == 1)
+        rest.set()
+        answers = await asyncio.gather(*asked)
+        assert len(set(answers)) == 1
+        assert runs(one) + runs(two) == 1
+
+
+async def test_another_gateways_read_is_not_run_beside_it(tmp_path: Path) -> None:
+    queries, submissions = MemoryQueryStore(), MemorySubmissionStore()
+    async with (
+        house(tmp_path / "one", store=queries, submissions=submissions) as one,
+        house(tmp_path / "two", store=queries, submissions=submissions) as two,
+    ):
+        rest = asyncio.Event()
+        one.engine.scripts["slow"] = Script([batch(ONE), rest, Completed()])
+        async with one.service.run(statement("slow")) as result:
+            error = await refused(two, statement("slow"))
+            assert (error.query_id, error.details["state"]) == (result.query_id, "running")
+            rest.set()
+
+
 def query(state: State, *, finished_at: float | None = None, failure: Failure | None = None) -> Query:
     return Query(
         QueryId("q0"),

@@ -46,7 +46,7 @@ from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statemen
 from bailiwick.queries.store import QueryStore
 from bailiwick.queries.submissions import SubmissionStore
 from bailiwick.queries.submissions_memory import MemorySubmissionStore
-from bailiwick.queries.submitting import Claim, Submissions
+from bailiwick.queries.submitting import Submissions
 from bailiwick.queries.system_tables import Node, SystemTable, SystemTables, nodes_table, queries_table
 from bailiwick.results.config import ResultsConfig
 from bailiwick.results.spool import Spool
@@ -145,7 +145,6 @@ class QueryService:
             keys_max=limits.idempotency_keys_max,
             now=wall,
         )
-        self._claims: dict[QueryId, Claim] = {}
         self._measure()
 
     async def __aenter__(self) -> Self:
@@ -224,9 +223,9 @@ class QueryService:
         if isinstance(claim, Result):
             yield claim
             return
-        self._claims[query_id] = claim
-        running = self._begin(statement, query_id, expected_schema, work)
-        witness = self._tasks.create_task(claim.witness(running), name=f"witness-{query_id}")
+        with claim.unless_begun():
+            running = self._begin(statement, query_id, expected_schema, work)
+            witness = self._tasks.create_task(claim.witness(running), name=f"witness-{query_id}")
         try:
             await asyncio.shield(witness)
             await running.wait_ready()
@@ -289,9 +288,7 @@ class QueryService:
         return await self._store.find(query_id)
 
     async def _begin_change(self, running: Running) -> None:
-        claim = self._claims.get(running.id)
-        if claim is not None:
-            await claim.begin()
+        await self._submissions.begin(running.id)
         await self._accounts.begin_change(running)
 
     def _leave(self, running: Running) -> None:
@@ -308,7 +305,6 @@ class QueryService:
             self._leave(running)
 
     def _forget(self, running: Running) -> None:
-        self._claims.pop(running.id, None)
         self._active.pop(running.id, None)
         if not self._active:
             self._emptied.set()

@@ -8,8 +8,8 @@ The client of a change with a key may leave and come back: the change goes on wi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -62,6 +62,15 @@ class Claim:
         self._now = now
         self._closed = closed
         self._has_begun = False
+
+    @contextmanager
+    def unless_begun(self) -> Iterator[None]:
+        """If what would run under it cannot even start, the claim is open to others."""
+        try:
+            yield
+        except BaseException:
+            self._closed()
+            raise
 
     async def begin(self) -> None:
         """Before anything is changed. RESOURCE_EXHAUSTED if somebody else has taken the claim over."""
@@ -119,6 +128,7 @@ class Submissions:
         self._now = now
         self._open: dict[SubmissionId, asyncio.Event] = {}
         """What is run here under a key. The event is set when its outcome is on record."""
+        self._claims: dict[QueryId, Claim] = {}
         self._prune_at = 0.0
 
     async def claim(self, statement: Statement, query_id: QueryId, *, patience_s: float) -> Claim | Result:
@@ -155,6 +165,12 @@ class Submissions:
         except TimeoutError:
             raise failures.still_running(holder, last.state) from None
 
+    async def begin(self, query_id: QueryId) -> None:
+        """A change is about to start. RESOURCE_EXHAUSTED if somebody else has taken its key over."""
+        claim = self._claims.get(query_id)
+        if claim is not None:
+            await claim.begin()
+
     def _wanted(self, statement: Statement, query_id: QueryId) -> Submission:
         if statement.submission is None:
             raise BailiwickError(Code.INTERNAL_ERROR, "A statement without a key cannot be claimed.")
@@ -186,9 +202,11 @@ class Submissions:
         def close() -> None:
             if self._open.get(submission.id) is ended:
                 del self._open[submission.id]
+            self._claims.pop(submission.query_id, None)
             ended.set()
 
-        return Claim(submission, self._store, self._now, close)
+        claim = self._claims[submission.query_id] = Claim(submission, self._store, self._now, close)
+        return claim
 
     async def _wait(self, identity: SubmissionId) -> None:
         ended = self._open.get(identity)
