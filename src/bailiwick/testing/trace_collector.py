@@ -41,6 +41,7 @@ class TraceCollector:
         """How many spans of each batch it says it refused."""
         self.requests: list[dict[str, str]] = []
         """The headers of each request, names in small letters."""
+        self.bodies: list[bytes] = []
         self.resource: dict[str, Any] = {}
         self._spans: list[SeenSpan] = []
 
@@ -51,9 +52,23 @@ class TraceCollector:
     def named(self, name: str) -> list[SeenSpan]:
         return [span for span in self.spans if span.name == name]
 
+    def of_query(self, query_id: str) -> SeenSpan | None:
+        """The query's own span, if it has come."""
+        found = [span for span in self.named("query") if span.attributes["bailiwick.query_id"] == query_id]
+        return found[0] if found else None
+
+    def trace(self, trace_id: str) -> dict[str, list[SeenSpan]]:
+        """All spans of one trace that have come, by name."""
+        spans: dict[str, list[SeenSpan]] = {}
+        for span in self.spans:
+            if span.trace_id == trace_id:
+                spans.setdefault(span.name, []).append(span)
+        return spans
+
     def take(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
         """What becomes of one request."""
         self.requests.append(headers)
+        self.bodies.append(body)
         if path != PATH or headers.get("content-type") != "application/x-protobuf":
             return 404, {}, b""
         status, more = self.answers.pop(0) if self.answers else (200, {})
