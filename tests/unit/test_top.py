@@ -83,9 +83,9 @@ async def told(sandbox: Sandbox, *queries: Query, nodes: Sequence[Node] = (NODE,
     return Picture(await rows(NODES), await rows(QUERIES))
 
 
-def text(picture: Picture, **options: Any) -> str:
-    console = Console(file=io.StringIO(), width=160, highlight=False)
-    console.print(drawn(picture, title="127.0.0.1:50051", **options))
+def text(picture: Picture, *, width: int = 160, **options: Any) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(drawn(picture, title="127.0.0.1:50051", width=width, **options))
     shown = console.file
     assert isinstance(shown, io.StringIO)
     return shown.getvalue()
@@ -130,6 +130,16 @@ async def test_more_than_the_screen_holds_is_counted(sandbox: Sandbox) -> None:
     assert "running (50)" in shown
     assert "… and 44 more" in shown
     assert len(shown.splitlines()) <= 30
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+async def test_a_long_statement_is_cut_and_takes_room_from_nothing_else(sandbox: Sandbox, width: int) -> None:
+    query_id = QueryId("q06bq2m1xk7vw3t5n8z0r4hpy")
+    shown = text(await told(sandbox, replace(RUNNING, id=query_id, sql="SELECT " + "a, " * 500)), width=width)
+    running = line(shown, query_id)
+    assert "3/8" in running
+    assert running.rstrip().endswith("…")
+    assert max(map(len, shown.splitlines())) <= width
 
 
 async def test_nobody_elses_statement_steers_the_terminal(sandbox: Sandbox) -> None:

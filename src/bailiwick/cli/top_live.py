@@ -57,7 +57,7 @@ def print_once(gateway: FoundGateway, credentials: Credentials) -> None:
         console = Console(highlight=False)
         if not console.is_terminal:
             console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
-        console.print(drawn(picture, title=_title(gateway)))
+        console.print(drawn(picture, title=_title(gateway), width=console.width))
 
     asyncio.run(run())
 
@@ -100,7 +100,8 @@ async def _watch(client: FlightClient, gateway: FoundGateway, every_s: float) ->
                 break
             picture, trouble = looking.result()
             title = f"{_title(gateway)}   q to quit"
-            live.update(drawn(picture, title=title, trouble=trouble, lines=console.height), refresh=True)
+            size = {"width": console.width, "lines": console.height}
+            live.update(drawn(picture, title=title, trouble=trouble, **size), refresh=True)
             with suppress(TimeoutError):
                 await asyncio.wait_for(leaving, every_s)
 

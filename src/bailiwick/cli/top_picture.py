@@ -12,10 +12,11 @@ from rich.text import Text
 from bailiwick.cli.cells import printable
 
 Row = Mapping[str, Any]
-Draw = Callable[[Sequence[Row]], Table]
 
 SQL_SHOWN_MAX: Final = 200
 _LATELY_S: Final = 60.0
+_NARROW: Final = 120
+"""Below so many columns of a terminal, only what matters most is shown."""
 _LINES_AROUND: Final = 12
 """Titles, headings and empty lines."""
 _NOTHING: Final = "–"
@@ -47,26 +48,58 @@ class Picture:
         return [row for row in self.queries if row["ended"]]
 
 
-def drawn(picture: Picture, *, title: str, trouble: str | None = None, lines: int = 1_000) -> RenderableType:
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    cell: Callable[[Row], Text]
+    is_number: bool = False
+    is_optional: bool = False
+    """Left out where there is little room."""
+
+
+def drawn(
+    picture: Picture, *, title: str, trouble: str | None = None, width: int = 200, lines: int = 1_000
+) -> RenderableType:
     """The picture, in about so many lines."""
-    room = max(6, lines - _LINES_AROUND)
+    rows_max = max(6, lines - _LINES_AROUND) // 3
     parts: list[RenderableType] = [Text(printable(title), style="bold"), Text(_summary(picture))]
     if trouble is not None:
         parts.append(Text(printable(trouble), style="red"))
-    parts += [Text(), *_section("engines", picture.nodes, room // 3, _node_table)]
-    parts += [Text(), *_section("running", picture.running, room // 3, _running_table)]
-    parts += [Text(), *_section("waiting", picture.waiting, room // 3, _waiting_table)]
+    for name, rows, columns in (
+        ("engines", picture.nodes, _NODE_COLUMNS),
+        ("running", picture.running, _RUNNING_COLUMNS),
+        ("waiting", picture.waiting, _WAITING_COLUMNS),
+    ):
+        shown = [each for each in columns if width >= _NARROW or not each.is_optional]
+        parts += [Text(), *_section(name, rows, rows_max, shown)]
     return Group(*parts)
 
 
-def _section(name: str, rows: Sequence[Row], rows_max: int, draw: Draw) -> list[RenderableType]:
+def _section(
+    name: str, rows: Sequence[Row], rows_max: int, columns: Sequence[Column]
+) -> list[RenderableType]:
     if not rows:
         note = " (none, or none that you may see)" if name == "engines" else " (none)"
         return [Text.assemble((name, "bold"), (note, "dim"))]
-    parts: list[RenderableType] = [Text(f"{name} ({len(rows)})", style="bold"), draw(rows[:rows_max])]
+    parts: list[RenderableType] = [
+        Text(f"{name} ({len(rows)})", style="bold"),
+        _table(rows[:rows_max], columns),
+    ]
     if len(rows) > rows_max:
         parts.append(Text(f"… and {len(rows) - rows_max} more", style="dim"))
     return parts
+
+
+def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        # Rich shortens what may wrap before anything else; the text itself says that it does not.
+        table.add_column(
+            column.name, justify="right" if column.is_number else "left", no_wrap=column.name != "sql"
+        )
+    for row in rows:
+        table.add_row(*(column.cell(row) for column in columns))
+    return table
 
 
 def _summary(picture: Picture) -> str:
@@ -82,84 +115,18 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def _node_table(rows: Sequence[Row]) -> Table:
-    table = _table(
-        "engine", "class", "health", "cores>", "running>", "active>", "memory>", "waited>", "heard>"
-    )
-    table.add_column("starts", justify="right")
-    table.add_column("why", overflow="fold")
-    for row in rows:
-        health = row["health"] or row["state"]
-        table.add_row(
-            _text(row["node_id"]),
-            _text(row["class"]),
-            Text(printable(health), style=_HEALTH.get(health, "yellow")),
-            _text(row["cores"]),
-            _text(row["running"]),
-            _text(row["active"]),
-            _memory(row),
-            _seconds(row["queue_s"]),
-            _seconds(row["heartbeat_age_s"]),
-            _text(row["restarts"] + 1),
-            _text(row["why"], nothing=""),
-        )
-    return table
-
-
-def _running_table(rows: Sequence[Row]) -> Table:
-    table = _table("query", "who", "engine", "state", "for>", "queued>", "tasks>", "rows>", "try>", "sql")
-    for row in rows:
-        where = f"{row['node_id'] or _NOTHING}{' (fallback)' if row['is_fallback'] else ''}"
-        table.add_row(
-            _text(row["query_id"]),
-            _text(row["principal"]),
-            _text(where),
-            _text(row["state"]),
-            Text(_duration(row["elapsed_ms"])),
-            Text(_NOTHING if row["queued_ms"] is None else _duration(row["queued_ms"])),
-            _text(f"{row['tasks_done'] or 0}/{row['tasks_total']}" if row["tasks_total"] else None),
-            _text(row["rows"]),
-            _text(row["attempts"]),
-            _sql(row),
-        )
-    return table
-
-
-def _waiting_table(rows: Sequence[Row]) -> Table:
-    table = _table("place>", "query", "who", "for>", "tries>", "sql")
-    for row in rows:
-        table.add_row(
-            _text(row["queue_position"]),
-            _text(row["query_id"]),
-            _text(row["principal"]),
-            Text(_duration(row["elapsed_ms"])),
-            _text(row["attempts"]),
-            _sql(row),
-        )
-    return table
-
-
-def _table(*columns: str) -> Table:
-    """A column whose name ends with `>` is for numbers."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in columns:
-        is_sql = name == "sql"
-        table.add_column(
-            name.removesuffix(">"),
-            justify="right" if name.endswith(">") else "left",
-            no_wrap=True,
-            overflow="ellipsis" if is_sql else "fold",
-            ratio=1 if is_sql else None,
-        )
-    return table
-
-
 def _text(value: object, *, nothing: str = _NOTHING) -> Text:
     return Text(nothing if value is None else printable(str(value)))
 
 
+def _health(row: Row) -> Text:
+    health = row["health"] or row["state"]
+    return Text(printable(health), style=_HEALTH.get(health, "yellow"))
+
+
 def _sql(row: Row) -> Text:
-    return Text(printable(" ".join(str(row["sql"] or "").split()))[:SQL_SHOWN_MAX])
+    text = printable(" ".join(str(row["sql"] or "").split()))
+    return Text(text[:SQL_SHOWN_MAX], no_wrap=True, overflow="ellipsis")
 
 
 def _memory(row: Row) -> Text:
@@ -169,8 +136,20 @@ def _memory(row: Row) -> Text:
     return Text(f"{ratio:.0%}", style=_WATERMARKS.get(row["watermark"] or "", ""))
 
 
+def _where(row: Row) -> Text:
+    return _text(f"{row['node_id'] or _NOTHING}{' (fallback)' if row['is_fallback'] else ''}")
+
+
+def _tasks(row: Row) -> Text:
+    return _text(f"{row['tasks_done'] or 0}/{row['tasks_total']}" if row["tasks_total"] else None)
+
+
+def _milliseconds(value: float | None) -> Text:
+    return Text(_NOTHING if value is None else _duration(value))
+
+
 def _seconds(value: float | None) -> Text:
-    return Text(_NOTHING if value is None else _duration(value * 1_000))
+    return _milliseconds(None if value is None else value * 1_000)
 
 
 def _duration(milliseconds: float) -> str:
@@ -185,3 +164,42 @@ def _duration(milliseconds: float) -> str:
         ((unit, step) for unit, step in reversed(_STEPS) if milliseconds >= step * 1_000), _STEPS[0]
     )
     return f"{milliseconds / 1_000 / step:.1f} {unit}"
+
+
+_NODE_COLUMNS: Final = (
+    Column("engine", lambda row: _text(row["node_id"])),
+    Column("class", lambda row: _text(row["class"]), is_optional=True),
+    Column("health", _health),
+    Column("cores", lambda row: _text(row["cores"]), is_number=True),
+    Column("running", lambda row: _text(row["running"]), is_number=True),
+    Column("active", lambda row: _text(row["active"]), is_number=True, is_optional=True),
+    Column("memory", _memory, is_number=True),
+    Column("waited", lambda row: _seconds(row["queue_s"]), is_number=True, is_optional=True),
+    Column("heard", lambda row: _seconds(row["heartbeat_age_s"]), is_number=True),
+    Column("starts", lambda row: _text(row["restarts"] + 1), is_number=True, is_optional=True),
+    Column("why", lambda row: _text(row["why"], nothing="")),
+)
+_QUERY: Final = Column("query", lambda row: _text(row["query_id"]))
+_WHO: Final = Column("who", lambda row: _text(row["principal"]))
+_FOR: Final = Column("for", lambda row: _milliseconds(row["elapsed_ms"]), is_number=True)
+_SQL: Final = Column("sql", _sql)
+_RUNNING_COLUMNS: Final = (
+    _QUERY,
+    _WHO,
+    Column("engine", _where),
+    Column("state", lambda row: _text(row["state"]), is_optional=True),
+    _FOR,
+    Column("queued", lambda row: _milliseconds(row["queued_ms"]), is_number=True, is_optional=True),
+    Column("tasks", _tasks, is_number=True),
+    Column("rows", lambda row: _text(row["rows"]), is_number=True, is_optional=True),
+    Column("try", lambda row: _text(row["attempts"]), is_number=True, is_optional=True),
+    _SQL,
+)
+_WAITING_COLUMNS: Final = (
+    Column("place", lambda row: _text(row["queue_position"]), is_number=True),
+    _QUERY,
+    _WHO,
+    _FOR,
+    Column("tries", lambda row: _text(row["attempts"]), is_number=True, is_optional=True),
+    _SQL,
+)
