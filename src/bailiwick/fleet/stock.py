@@ -5,6 +5,7 @@ It does not know who uses them. `sessions.py` takes them out, one query at a tim
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeGuard
@@ -157,7 +158,8 @@ class Stock:
         )
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
+        # Whoever gave the occasion has nothing to do with it: neither the log nor a trace should say so.
+        task = asyncio.create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
