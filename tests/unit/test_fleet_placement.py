@@ -75,6 +75,14 @@ def test_with_no_engine_at_all_the_error_says_how_to_start_one_and_not_to_wait()
     assert "embedded" in nothing_reachable(LOCAL, []).message
 
 
+def test_who_must_run_here_is_not_told_of_engines_elsewhere() -> None:
+    error = nothing_reachable(
+        LOCAL, [Tried(NodeId("engine-1"), "silent"), Tried(NodeId("embedded"), "starting")]
+    )
+    assert "engine-1" not in error.message
+    assert "embedded: starting" in error.message
+
+
 def test_the_error_stays_readable_with_many_engines() -> None:
     tried = [Tried(NodeId(f"engine-{n}"), "silent") for n in range(TRIED_SHOWN_MAX + 7)]
     error = nothing_reachable(REQUIRE, tried)

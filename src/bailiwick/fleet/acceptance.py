@@ -6,6 +6,7 @@ Pure, and without any look at the network: a name that resolves to nothing is fo
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from bailiwick.fleet.report import Report
@@ -49,6 +50,7 @@ class Address:
         return self.host == "localhost" or (ip is not None and _unmapped(ip).is_loopback)
 
 
+@lru_cache(maxsize=1024)
 def address_of(text: str) -> Address:
     """`host:port` or `[ip]:port`, so written that two ways to say the same are equal. Raises ValueError.
 

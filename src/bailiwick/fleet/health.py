@@ -172,7 +172,7 @@ def step(fleet: Fleet, event: Event, now: float) -> tuple[Fleet, tuple[Instructi
 def _watch(fleet: Fleet, now: float) -> Fleet:
     passed_s = 0.0 if fleet.told_at is None else now - fleet.told_at
     counted_s = min(max(passed_s, 0.0), fleet.rules.interval_s)
-    return replace(fleet, watched_s=fleet.watched_s + counted_s, told_at=now)
+    return Fleet(fleet.rules, fleet.engines, fleet.watched_s + counted_s, now)
 
 
 def _change(fleet: Fleet, node_id: NodeId, life: str | None, change: _Change) -> Fleet:
@@ -184,14 +184,16 @@ def _change(fleet: Fleet, node_id: NodeId, life: str | None, change: _Change) ->
 
 
 def _with(fleet: Fleet, engine: EngineHealth) -> Fleet:
-    return replace(fleet, engines={**fleet.engines, engine.report.node_id: engine})
+    return Fleet(
+        fleet.rules, {**fleet.engines, engine.report.node_id: engine}, fleet.watched_s, fleet.told_at
+    )
 
 
 def _hear(fleet: Fleet, report: Report, peer_is_loopback: bool) -> tuple[Fleet, tuple[Instruction, ...]]:
     known = fleet.engines.get(report.node_id)
     objection = _objection(fleet, known, report, peer_is_loopback)
     if objection is not None:
-        return _refuse(fleet, known, report, f"The engine {report.node_id} may not join: {objection}.")
+        return _refuse(fleet, known, report, objection)
     fleet, evicted = _evict_silent(fleet, report)
     if known is not None and known.is_current and known.report.is_same_engine_as(report):
         return _with(fleet, _hear_again(fleet, known, report)), evicted
@@ -227,17 +229,18 @@ def _others_at(fleet: Fleet, report: Report) -> list[EngineHealth]:
 
 
 def _refuse(
-    fleet: Fleet, known: EngineHealth | None, report: Report, why: str
+    fleet: Fleet, known: EngineHealth | None, report: Report, objection: str
 ) -> tuple[Fleet, tuple[Instruction, ...]]:
+    refuse = Refuse(report.node_id, f"The engine {report.node_id} may not join: {objection}.")
     # Whoever bears the name of an engine that is well does it no harm by being refused.
     is_another = known is not None and known.is_present and known.report.life != report.life
     if is_another or (known is None and len(fleet.engines) >= fleet.rules.nodes_max):
-        return fleet, (Refuse(report.node_id, why),)
-    refused = EngineHealth(report, fleet.watched_s, since_s=fleet.watched_s, refused=why)
+        return fleet, (refuse,)
+    refused = EngineHealth(report, fleet.watched_s, since_s=fleet.watched_s, refused=objection)
     if known is None:
-        return _with(fleet, refused), (Refuse(report.node_id, why),)
+        return _with(fleet, refused), (refuse,)
     kept = replace(refused, flaps=known.flaps, held_until_s=known.held_until_s)
-    return _with(fleet, kept), (*_forget(known), Refuse(report.node_id, why))
+    return _with(fleet, kept), (*_forget(known), refuse)
 
 
 def _evict_silent(fleet: Fleet, report: Report) -> tuple[Fleet, tuple[Instruction, ...]]:
@@ -270,6 +273,8 @@ def _succeed(fleet: Fleet, known: EngineHealth, newcomer: EngineHealth) -> Engin
         newcomer,
         flaps=known.flaps,
         held_until_s=known.held_until_s,
+        # A drain is asked of a life, and holds for all of it, also if it was thought to be over meanwhile.
+        is_drain_asked=known.is_drain_asked and known.report.life == newcomer.report.life,
         replaced_lives=lives[-REPLACED_LIVES_MAX:],
     )
 
@@ -282,7 +287,7 @@ def _look_round(fleet: Fleet) -> tuple[Fleet, tuple[Instruction, ...]]:
         engines[name], consequences = settled(fleet.rules, engine, fleet.watched_s)
         instructions += consequences
     kept = {name: engine for name, engine in engines.items() if not _is_past(fleet, engine)}
-    return replace(fleet, engines=kept), instructions
+    return Fleet(fleet.rules, kept, fleet.watched_s, fleet.told_at), instructions
 
 
 def _is_past(fleet: Fleet, engine: EngineHealth) -> bool:

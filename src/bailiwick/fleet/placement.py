@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.report import EMBEDDED
 from bailiwick.ids import NodeId
 
 NOTHING_REACHABLE: Final = "no_engine_reachable"
@@ -79,6 +80,8 @@ def must_say_so(is_embedded: bool, has_remote_configured: bool) -> bool:
 
 def nothing_reachable(placement: Placement, tried: Sequence[Tried]) -> BailiwickError:
     """The configuration error of a query that may run nowhere. Names every engine that was tried."""
+    if placement is Placement.LOCAL:
+        tried = [one for one in tried if one.node_id == EMBEDDED]
     shown = "; ".join(f"{one.node_id}: {one.why}" for one in tried[:TRIED_SHOWN_MAX])
     more = f"; and {len(tried) - TRIED_SHOWN_MAX} more" if len(tried) > TRIED_SHOWN_MAX else ""
     names = ",".join(one.node_id for one in tried)
