@@ -90,7 +90,7 @@ def test_descriptions_have_none(secretive: RunningGateway, statement: str) -> No
 
 
 def test_system_tables_and_audit_have_none(secretive: RunningGateway) -> None:
-    for table in ("queries", "sessions", "nodes", "audit", "policy_decisions"):
+    for table in ("queries", "tasks", "sessions", "nodes", "audit", "policy_decisions"):
         assert_clean(str(rows(secretive, f"SELECT * FROM system.runtime.{table}")), secretive, table)
 
 

@@ -16,7 +16,9 @@ from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId, QueryId
 from bailiwick.queries.policy_decisions import DECISIONS_PER_QUERY_MAX, PolicyDecision
 from bailiwick.queries.query import Query
-from bailiwick.queries.tasks import NodeTask, TaskReader, is_unrestricted, tasks_table
+from bailiwick.queries.sandbox import Sandbox
+from bailiwick.queries.system_tables import SystemTables
+from bailiwick.queries.tasks import TASKS_SCHEMA, NodeTask, TaskReader, is_unrestricted, tasks_table
 from bailiwick.testing.engines import ScriptedEngine
 
 ADMIN = Principal("root", frozenset({"admin"}))
@@ -91,6 +93,24 @@ async def test_a_row_says_which_task_ran_where_and_how_it_went() -> None:
         "output_rows": 10,
         "bytes": 4_096,
     }
+
+
+async def test_statements_over_it_are_answered_with_the_promised_types() -> None:
+    async def read() -> list[NodeTask]:
+        return [NodeTask(NodeId("one"), task("q1", index=number)) for number in range(3)]
+
+    async def visible(_whose: Whose) -> list[Query]:
+        return QUERIES
+
+    sandbox = Sandbox()
+    tables = SystemTables(sandbox, [tasks_table(read, visible, lambda _query_id: PLAIN)])
+    everything = await tables.route("SELECT * FROM system.runtime.tasks")
+    summed = await tables.route("SELECT node_id, sum(input_rows) AS n FROM system.runtime.tasks GROUP BY 1")
+    assert everything is not None
+    assert summed is not None
+    assert (await tables.answer(everything, ANN)).schema.equals(TASKS_SCHEMA)
+    assert (await tables.answer(summed, ANN)).to_pylist() == [{"node_id": "one", "n": 300}]
+    sandbox.close()
 
 
 @pytest.mark.parametrize("decided", [{"q1": FILTERED}, {"q1": (decision("mask hide_email"),)}, {}])
