@@ -102,16 +102,15 @@ class Line:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self._writers.add(writer)
-        if self._state.refuses:
-            _reset(writer)
-            return
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._target())
         except (OSError, LookupError):
             _reset(writer)  # Nobody is there: the near side sees what it would see without a line.
             return
-        self._writers.add(far_writer)
+        self._writers |= {writer, far_writer}
+        if self._state.refuses:
+            self._reset_all()  # There are no others: all were broken when the line was cut.
+            return
         try:
             await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
         finally:
