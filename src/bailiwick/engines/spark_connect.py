@@ -176,7 +176,8 @@ class SparkConnectSession(EngineSession):
 
     async def tasks(self, timeout_s: float) -> Sequence[EngineTask]:
         events = self._run(tasks_plan(), operation=new_operation_id(), lease=None)
-        return parse_tasks(await _told(events, timeout_s, "its newest task"))
+        told = await _told(events, timeout_s, "its newest task")
+        return await asyncio.to_thread(parse_tasks, told)
 
     async def interrupt(self, operation: OperationId) -> None:
         request = proto.InterruptRequest(
