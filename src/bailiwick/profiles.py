@@ -7,12 +7,13 @@
 A profile is no second set of defaults: a setting means the same under each. It is a list of what must hold,
 and a part that cannot see to it refuses to start. This module looks and tells; it mends nothing, and does
 not stop at the first. What is wrong under any profile (an unknown setting, a key without its certificate) is
-refused elsewhere, too. Everything here blocks on the disk.
+refused elsewhere, too; so is an engine on other machines without Spark's own authentication and encryption
+(`engines/surroundings.py`). Everything here blocks on the disk.
 """
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +38,6 @@ NOT_YET: Final = (
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _FORGETFUL: Final = frozenset({"tmpfs", "ramfs"})
 _MOUNTS: Final = Path("/proc/self/mounts")
-_ENCRYPTED_SPARK: Final = ("spark.authenticate", "spark.network.crypto.enabled")
 
 FileSystemOf = Callable[[Path], str | None]
 """Of which kind the file system is that holds a path; None where nobody knows."""
@@ -94,15 +94,6 @@ def problems(
         if data_dir.exists():
             yield from _of_the_directory(data_dir)
             yield from _of_the_keys(data_dir / "keys")
-
-
-def spark_problems(profile: Profile, properties: Mapping[str, str]) -> Iterator[str]:
-    """What is in the way of the profile in an engine's own Spark settings. Whoever starts an engine asks."""
-    if profile != "distributed-durable" or is_local(properties.get("spark.master", "")):
-        return
-    for key in _ENCRYPTED_SPARK:
-        if properties.get(key, "").lower() != "true":
-            yield f"{key} is not true: Spark's own processes would believe and overhear each other"
 
 
 def mark_as_demo(data_dir: Path) -> None:

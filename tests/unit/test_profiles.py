@@ -17,7 +17,6 @@ from bailiwick.profiles import (
     file_system_of,
     mark_as_demo,
     problems,
-    spark_problems,
 )
 from bailiwick.testing.certificates import Authority
 
@@ -203,19 +202,6 @@ def test_a_distributed_gateway_verifies_its_database(tls: dict[str, Path]) -> No
     )
     assert problem.startswith("database.url does not verify")
     assert others == list(NOT_YET)
-
-
-def test_a_distributed_engine_authenticates_and_encrypts() -> None:
-    sound = {
-        "spark.master": "spark://master:7077",
-        "spark.authenticate": "true",
-        "spark.network.crypto.enabled": "true",
-    }
-    assert not list(spark_problems("distributed-durable", sound))
-    assert not list(spark_problems("distributed-durable", {"spark.master": "local[2]"}))
-    assert not list(spark_problems("single-node-durable", {"spark.master": "spark://master:7077"}))
-    found = list(spark_problems("distributed-durable", {"spark.master": "spark://master:7077"}))
-    assert [problem.split()[0] for problem in found] == ["spark.authenticate", "spark.network.crypto.enabled"]
 
 
 def test_no_default_secret_exists() -> None:

@@ -1,6 +1,6 @@
 """One line an event, for people or for machines.
 
-Every line carries the query id and principal of the context it was written in, and no line carries a secret:
+Every line carries the query id, trace id and principal of the context it was written in, and none a secret:
 values under telling names are dropped and texts are searched. Libraries speak only from warnings upwards.
 This module is called once, at start; everyone else asks `logger(__name__)`.
 """
