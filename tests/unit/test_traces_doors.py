@@ -1,5 +1,6 @@
 """Calls over the real wires join their caller's trace, and say how they ended."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -28,6 +29,9 @@ LOOPBACK = ["127.0.0.1"]
 class Echo(grpc.GenericRpcHandler):  # type: ignore[misc]
     """One method of each shape. They answer with the trace that they run in."""
 
+    def __init__(self) -> None:
+        self.is_waiting = asyncio.Event()
+
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         return {
             "/echo/UnaryUnary": grpc.unary_unary_rpc_method_handler(self._answer),
@@ -38,6 +42,9 @@ class Echo(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def _answer(self, request: Any, context: Any) -> bytes:
         async with answering(context):
+            if request == b"wait":
+                self.is_waiting.set()
+                await asyncio.Event().wait()
             if request == b"fail":
                 raise BailiwickError(Code.TABLE_NOT_FOUND, "There is no such table.")
             trace = current_trace()
@@ -48,8 +55,8 @@ class Echo(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 @asynccontextmanager
-async def channel_to(traces: Traces) -> AsyncIterator[grpc.aio.Channel]:
-    server = GrpcServer(LOOPBACK, 0, [Echo()], GrpcLimits(), traces=traces)
+async def channel_to(traces: Traces, echo: Echo | None = None) -> AsyncIterator[grpc.aio.Channel]:
+    server = GrpcServer(LOOPBACK, 0, [echo or Echo()], GrpcLimits(), traces=traces)
     await server.start()
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
@@ -110,6 +117,20 @@ async def test_a_grpc_call_that_failed_says_how() -> None:
         with pytest.raises(grpc.aio.AioRpcError):
             await channel.unary_unary("/echo/UnaryUnary")(b"fail")
     assert (told[0].failure, told[0].attributes["rpc.grpc.status_code"]) == ("NOT_FOUND", 5)
+
+
+async def test_a_grpc_call_whose_caller_left_says_so() -> None:
+    told: list[Span] = []
+    echo = Echo()
+    async with channel_to(Traces(told.append), echo) as channel:
+        call = channel.unary_unary("/echo/UnaryUnary")(b"wait")
+        asking = asyncio.ensure_future(call)
+        await echo.is_waiting.wait()
+        asking.cancel()
+        async with asyncio.timeout(5):
+            while not told:  # noqa: ASYNC110  (nothing here tells us)
+                await asyncio.sleep(0)
+    assert (told[0].failure, told[0].attributes["rpc.grpc.status_code"]) == ("CANCELLED", 1)
 
 
 async def test_health_and_what_does_not_exist_are_not_traced() -> None:

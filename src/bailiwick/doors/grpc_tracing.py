@@ -3,13 +3,16 @@
 It wraps handlers of any door, which need not know. Health is left alone: it is asked all day.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
 from bailiwick.telemetry.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read
 from bailiwick.telemetry.traces import OpenSpan, Traces
+
+_STATUS: Final = "rpc.grpc.status_code"
 
 Behaviour = Callable[[Any, Any], Awaitable[Any]]
 
@@ -36,9 +39,11 @@ class TracedHandler(grpc.GenericRpcHandler):  # type: ignore[misc]
             with self._traces.call(f"{service}/{name}", caller, facts) as span:
                 try:
                     return await inner(request, context)
+                except asyncio.CancelledError:
+                    _note_status(span, grpc.StatusCode.CANCELLED)
+                    raise
                 finally:
-                    if span is not None:
-                        _note_status(span, context)
+                    _note_status(span, context.code())
 
         return handle
 
@@ -52,11 +57,12 @@ def caller_of(metadata: Any) -> TraceContext | None:
     )
 
 
-def _note_status(span: OpenSpan, context: Any) -> None:
-    """gRPC knows OK as no code at all until the call is answered."""
-    code = context.code()
+def _note_status(span: OpenSpan | None, code: Any) -> None:
+    """The first one counts. gRPC knows OK as no code at all until the call is answered."""
+    if span is None or _STATUS in span.attributes:
+        return
     status = code if isinstance(code, grpc.StatusCode) else grpc.StatusCode.OK
-    span.attributes["rpc.grpc.status_code"] = status.value[0]
+    span.attributes[_STATUS] = status.value[0]
     if status is not grpc.StatusCode.OK:
         span.failure = status.name
 
