@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ from bailiwick.client.errors import QueryFailed, Unreachable
 from bailiwick.client.flight import FlightClient
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.placement import Placement
+from bailiwick.ids import NodeId
+from bailiwick.queries.statement import RanOn, SubmissionKey
 from bailiwick.testing.scripted_queries import Script
 
 COMMAND = str(Path(sys.executable).parent / "bailiwick")
@@ -213,3 +217,23 @@ def _read_until(descriptor: int, wanted: bytes) -> bytes:
     while wanted not in seen:
         seen += os.read(descriptor, 4096)
     return seen
+
+
+async def test_an_answer_of_the_gateways_own_engine_is_told_on_stderr(door: Door) -> None:
+    where = RanOn(NodeId("embedded"), is_fallback=True)
+    for text in ("numbers", "insert"):
+        door.queries.scripts[text] = replace(door.queries.scripts[text], ran_on=where)
+        done = await bailiwick(door, "query", "--user", "ann", "-e", text, "--format", "csv")
+        assert done.returncode == 0
+        assert done.stderr == b"ran on embedded, the gateway's own engine: no other could take it\n"
+
+
+async def test_a_statement_is_given_its_placement_and_its_key(door: Door) -> None:
+    wishes = ("--placement", "prefer", "--idempotency-key", "order-17")
+    done = await bailiwick(door, "query", "--user", "ann", "-e", "numbers", *wishes)
+    assert (done.returncode, done.stderr) == (0, b"")
+    statement = door.queries.runs[0].statement
+    assert (statement.placement, statement.submission) == (Placement.PREFER, SubmissionKey("order-17"))
+    done = await bailiwick(door, "query", "--user", "ann", *wishes)
+    assert done.returncode == 2
+    assert b"give it with -e" in done.stderr

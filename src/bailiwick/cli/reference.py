@@ -86,6 +86,10 @@ The status message reads `CODE: message (query ID)`. Trailing metadata carries `
 | `condition` | Spark's own error condition |
 | `reason` | why: `memory`, `result_too_large`, `limit`, `too_complex`, `disk_full`, `engine_lost`, … |
 | `outcome` | `unknown`: the statement may have written |
+| `idempotency_key` | under which it was sent; it does not run again |
+| `recorded` | `true`: it failed before under its idempotency key, and was not run again |
+| `state` | of the query that runs under the same key (`reason=in_progress`) |
+| `attempts`, `attempt_1`, … | how many engines tried, and how the earlier ones failed |
 | `kind` | `schema`, where a `DUPLICATE_TABLE` is about one |
 """
 

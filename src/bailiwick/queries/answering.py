@@ -4,10 +4,9 @@ The same order holds for what a statement is and for what it does, so that nothi
 and run as another.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bailiwick.clock import Clock
 from bailiwick.engines.description import Description, Kind, Parameter
 from bailiwick.queries import local_life, spark_life
 from bailiwick.queries.own import Answerer, first_answer
@@ -25,9 +24,6 @@ class Answering:
     tables: SystemTables
     side: SparkSide
     timeout_s: Callable[[Statement], float]
-    begin_change: Callable[[Running], Awaitable[None]]
-    """Puts on record that a change starts, and raises if that cannot be done."""
-    wall: Clock
 
     async def prepare(self, statement: Statement) -> Prepared:
         """What the statement is. Nothing runs."""
@@ -50,8 +46,8 @@ class Answering:
         if own is not None:
             running.category = own.category
             if own.kind is Kind.CHANGE:
-                await self.begin_change(running)
-            await local_life.live(running, own.kind, own.perform, self.wall)
+                await self.side.begin_change(running)
+            await local_life.live(running, own.kind, own.perform, self.side.wall)
             return
         may_ask(principal).enforce()
         system = await self.tables.route(statement.sql)
@@ -61,7 +57,7 @@ class Answering:
                 running,
                 Kind.READ,
                 lambda: self.tables.answer(system, principal, statement.parameters),
-                self.wall,
+                self.side.wall,
             )
             return
         await spark_life.live(running, self.side)

@@ -124,27 +124,15 @@ class QueryService:
         if inventory is not None:
             own += information_schema(inventory, lambda: self.system_tables)
         self._tables = SystemTables(self._sandbox, own)
-        self._answering = Answering(
-            (CancelAnswers(self.cancel), *answerers),
-            self._tables,
-            self._side,
-            self._timeout_s,
-            self._begin_change,
-            wall,
-        )
+        answering = (CancelAnswers(self.cancel), *answerers)
+        self._answering = Answering(answering, self._tables, self._side, self._timeout_s)
         self._recorder = Recorder(store, history_days=limits.history_days, wall=wall)
         self._recording: asyncio.Task[None] | None = None
         self._active: dict[QueryId, Running] = {}
         self._emptied = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
         self._is_draining = False
-        self._submissions = Submissions(
-            submissions or MemorySubmissionStore(),
-            self._find,
-            kept_s=limits.idempotency_s,
-            keys_max=limits.idempotency_keys_max,
-            now=wall,
-        )
+        self._submissions = Submissions(submissions or MemorySubmissionStore(), self._find, limits, wall)
         self._measure()
 
     async def __aenter__(self) -> Self:

@@ -18,6 +18,7 @@ from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId
 from bailiwick.queries import failures
+from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.query import Query, State
 from bailiwick.queries.running import Running
 from bailiwick.queries.statement import Result, Statement
@@ -118,13 +119,11 @@ class Claim:
 class Submissions:
     """Belongs to one event loop."""
 
-    def __init__(
-        self, store: SubmissionStore, find: FindQuery, *, kept_s: float, keys_max: int, now: Clock
-    ) -> None:
+    def __init__(self, store: SubmissionStore, find: FindQuery, limits: LimitsConfig, now: Clock) -> None:
         self._store = store
         self._find = find
-        self._kept_s = kept_s
-        self._keys_max = keys_max
+        self._kept_s = limits.idempotency_s
+        self._keys_max = limits.idempotency_keys_max
         self._now = now
         self._open: dict[SubmissionId, asyncio.Event] = {}
         """What is run here under a key. The event is set when its outcome is on record."""

@@ -37,7 +37,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
-@pytest.mark.parametrize("page", ["adbc", "pandas", "polars", "pyarrow", "sqlalchemy"])
+@pytest.mark.parametrize("page", ["adbc", "pandas", "polars", "pyarrow", "sending-again", "sqlalchemy"])
 def test_the_python_of_a_guide_prints_what_the_guide_shows(
     gateway: RunningGateway, tmp_path: Path, page: str
 ) -> None:
