@@ -34,6 +34,7 @@ from bailiwick.results.batches import schema_message
 from bailiwick.results.config import ResultsConfig
 from bailiwick.results.spool import Spool
 from bailiwick.telemetry.metrics import Metrics
+from bailiwick.telemetry.traces import NO_TRACES, Traces
 
 ADMIN = Principal("root", frozenset({"admin"}))
 ANN = Principal("ann", frozenset({"writer"}))
@@ -276,6 +277,7 @@ async def house(
     *,
     store: MemoryQueryStore | None = None,
     submissions: SubmissionStore | None = None,
+    traces: Traces = NO_TRACES,
     wall: Clock = wall_clock,
 ) -> AsyncIterator[House]:
     engine = FakeEngine()
@@ -297,6 +299,7 @@ async def house(
         catalog_version=lambda: versions[0],
         affected_rows=lambda _lease: 7,
         metrics=metrics,
+        traces=traces,
         accounts=accounts,
         submissions=submissions,
         wall=wall,
