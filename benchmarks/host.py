@@ -37,7 +37,7 @@ async def main(data_dir: Path) -> None:
                 match line.strip():
                     case "lease":
                         lease = await held.enter_async_context(
-                            gateway.pool.lease(Principal("admin", frozenset({ADMIN})))
+                            gateway.spark.pool.lease(Principal("admin", frozenset({ADMIN})))
                         )
                         say({"handle": lease.session.handle, "lease": lease.id})
                     case "release":

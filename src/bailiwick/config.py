@@ -31,6 +31,7 @@ from bailiwick.database.config import DatabaseConfig
 from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.listening import is_loopback, plaintext_problem
 from bailiwick.engines.config import EngineConfig, PoolConfig
+from bailiwick.fleet.config import FleetConfig
 from bailiwick.identity.config import IdentityConfig
 from bailiwick.queries.config import LimitsConfig, SessionsConfig
 from bailiwick.results.config import ResultsConfig
@@ -100,6 +101,7 @@ class Config(BaseModel):
     database: DatabaseConfig = DatabaseConfig()
     engine: EngineConfig = EngineConfig()
     pool: PoolConfig = PoolConfig()
+    fleet: FleetConfig = FleetConfig()
     limits: LimitsConfig = LimitsConfig()
     sessions: SessionsConfig = SessionsConfig()
     results: ResultsConfig = ResultsConfig()

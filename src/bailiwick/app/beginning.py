@@ -37,7 +37,8 @@ _log = logs.logger(__name__)
 class BegunEngine:
     """Spark on its way up, and what the catalog needs to be found by it."""
 
-    engine: EmbeddedEngine
+    engine: EmbeddedEngine | None
+    """None where the gateway is to have none of its own."""
     catalog_socket: socket.socket
     credential: Secret
 
@@ -49,6 +50,9 @@ class BegunEngine:
         listening = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         stack.callback(listening.close)
         credential = new_secret()
+        if not config.fleet.embedded:
+            return cls(None, listening, credential)
+        report("starting Spark")
         engine = EmbeddedEngine(
             config.engine,
             data_dir,
@@ -72,7 +76,6 @@ async def open_gateway(
         data_dir = await asyncio.to_thread(_made, data_dir)
         stack.enter_context(DirectoryLock.acquire(data_dir))
         _check_ports(config.server)
-        report("starting Spark")
         begun = await BegunEngine.open(stack, config, data_dir, report)
         gateway = await asyncio.to_thread(importlib.import_module, "bailiwick.app.gateway")
         yield await gateway.open_around(stack, config, data_dir, begun, report)

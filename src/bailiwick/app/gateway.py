@@ -4,19 +4,17 @@ Here is what stands around an engine that was begun already (`beginning.py`).
 """
 
 import asyncio
-import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from bailiwick.app.beginning import BegunEngine, Report
+from bailiwick.app.fleet import Spark, keeper_routes, open_spark, warm_up, work_of
 from bailiwick.app.identity import Identity, open_identity
-from bailiwick.app.lake import FacadeObserver, Lake, known_tables, open_lake
-from bailiwick.app.policy import CatalogFacts, Governance, Ingress, StoredOwnership, open_governance
-from bailiwick.catalog.server import FacadeServer
-from bailiwick.catalog.service import CatalogService
+from bailiwick.app.lake import Lake, open_lake
+from bailiwick.app.nodes import nodes
+from bailiwick.app.policy import CatalogFacts, Governance, Ingress, open_governance
+from bailiwick.catalog.sizes import TableSizes
 from bailiwick.clock import wall
 from bailiwick.config import Config
 from bailiwick.database.database import Database
@@ -32,12 +30,6 @@ from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.doors.listening import shown
 from bailiwick.doors.tls import Tls
-from bailiwick.engines.embedded import EmbeddedEngine
-from bailiwick.engines.holders import Holders
-from bailiwick.engines.launch import heap_bytes, local_cores
-from bailiwick.engines.warmup import Warmup
-from bailiwick.fleet.members import Traits
-from bailiwick.fleet.sessions import SessionPool
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.seals import Seal
 from bailiwick.policy.administration import PolicyAdministration
@@ -52,23 +44,15 @@ from bailiwick.queries.policy_answers import AuditStatements, PolicyAnswers
 from bailiwick.queries.policy_decisions import policy_decisions_table
 from bailiwick.queries.service import QueryService
 from bailiwick.queries.sql import SqlQueryStore
-from bailiwick.queries.system_tables import Node
+from bailiwick.queries.submissions_sql import SqlSubmissionStore
 from bailiwick.queries.tasks import TaskReader, tasks_table
 from bailiwick.results.spool import Spool
 from bailiwick.telemetry import logs
 from bailiwick.telemetry.metrics import Metrics
+from bailiwick.telemetry.traces import Traces
 from bailiwick.telemetry.tracing import open_traces
 
 _log = logs.logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spark:
-    """What the query service needs of the Spark side."""
-
-    engine: EmbeddedEngine
-    pool: SessionPool
-    lake: Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +60,7 @@ class Gateway:
     """A gateway that answers. Its parts are public: the demo and the benchmarks reach for them."""
 
     config: Config
-    engine: EmbeddedEngine
-    pool: SessionPool
-    catalog: CatalogService
+    spark: Spark
     queries: QueryService
     metrics: Metrics
     grpc: GrpcServer
@@ -114,51 +96,18 @@ async def open_around(
     identity = await open_identity(stack, config, data_dir, database, governance, metrics)
     lake = await asyncio.to_thread(open_lake, database, data_dir, governance)
     stack.callback(lake.inventory.close)
-    engine = begun.engine
-    pool = await _open_engine(stack, config, begun, lake, governance, metrics, report)
-    spark = _Spark(engine, pool, lake)
+    spark = await open_spark(stack, config, begun, lake, governance, metrics, traces)
     limits = config.sessions
     sessions = ClientSessions(SessionLimits(limits.idle_s, limits.per_user_max, limits.total_max))
     queries = await _open_queries(
-        stack, config, data_dir, database, identity, governance, spark, sessions, metrics
+        stack, config, data_dir, database, identity, governance, spark, sessions, metrics, traces
     )
     flight = await _open_flight(stack, config, data_dir, identity, governance, queries, lake, sessions)
-    grpc, http = await _open_ports(stack, config, flight, engine, metrics, tls)
-    return Gateway(config, engine, pool, lake.catalog, queries, metrics, grpc, http, identity.admin_password)
-
-
-async def _open_engine(
-    stack: AsyncExitStack,
-    config: Config,
-    begun: BegunEngine,
-    lake: Lake,
-    governance: Governance,
-    metrics: Metrics,
-    report: Report,
-) -> SessionPool:
-    engine = begun.engine
-    holders = Holders(lambda: governance.policies.current)
-    facade = FacadeServer(
-        lake.catalog,
-        holders,
-        begun.credential.reveal(),
-        listening=begun.catalog_socket,
-        stamp_key=lambda: engine.stamp_key,
-        ownership=StoredOwnership(governance.policies),
-        observer=FacadeObserver(metrics, lake.affected, holders, governance),
-        staging=lake.staging,
-    )
-    stack.callback(facade.stop)
-    await asyncio.to_thread(facade.start)
-    await engine.first_ready()
-    pool = SessionPool(config.pool, warmup=Warmup(known_tables(lake)), holders=holders)
-    pool.roster.add(engine, _own_traits(config))
-    stack.push_async_callback(pool.stop)
+    grpc, http = await _open_ports(stack, config, flight, spark, metrics, traces, tls)
     report("warming up")
-    await pool.start(config.engine.start_timeout_s)
-    metrics.engine_up.set_function(lambda: float(engine.is_ready))
-    metrics.engine_memory_bytes.set_function(lambda: float(engine.memory_bytes))
-    return pool
+    await warm_up(spark, config)
+    await grpc.set_ready(True)
+    return Gateway(config, spark, queries, metrics, grpc, http, identity.admin_password)
 
 
 async def _open_queries(
@@ -168,9 +117,10 @@ async def _open_queries(
     database: Database,
     identity: Identity,
     governance: Governance,
-    spark: _Spark,
+    spark: Spark,
     sessions: ClientSessions,
     metrics: Metrics,
+    traces: Traces,
 ) -> QueryService:
     spool = await asyncio.to_thread(
         lambda: Spool(data_dir / "spool", total_bytes_max=config.results.spool_total_bytes_max)
@@ -189,7 +139,7 @@ async def _open_queries(
             AuditStatements(audit),
             CommitAnswers(spark.lake.catalog.idempotency),
         ],
-        nodes=lambda: [_node(config, spark.engine, spark.pool)],
+        nodes=lambda: nodes(config, spark),
         store=SqlQueryStore(database),
         spool=spool,
         limits=config.limits,
@@ -199,7 +149,10 @@ async def _open_queries(
         accounts=Accounts(governance.audit, governance.decisions, wall=wall),
         affected_rows=spark.lake.affected.take,
         metrics=metrics,
+        traces=traces,
         inventory=spark.lake.inventory,
+        submissions=SqlSubmissionStore(database),
+        work_of=work_of(config, TableSizes(spark.lake.catalog)),
         system_tables=[
             sessions_table(sessions),
             policy_decisions_table(governance.decisions, governance.audit),
@@ -252,8 +205,9 @@ async def _open_ports(
     stack: AsyncExitStack,
     config: Config,
     flight: FlightSqlService,
-    engine: EmbeddedEngine,
+    spark: Spark,
     metrics: Metrics,
+    traces: Traces,
     tls: Tls | None,
 ) -> tuple[GrpcServer, HttpServer]:
     server = config.server
@@ -264,40 +218,17 @@ async def _open_ports(
         GrpcLimits(server.message_bytes_max, config.results.message_bytes_max),
         services=[FLIGHT_SERVICE],
         tls=tls,
+        traces=traces,
     )
 
-    health = health_app(is_ready=lambda: engine.is_ready, metrics=metrics.render)
-    http = HttpServer(server.bind, server.http_port, health, tls=tls)
+    health = health_app(
+        is_ready=lambda: spark.is_ready,
+        metrics=metrics.render,
+        more=keeper_routes(config.fleet, spark.registry),
+    )
+    http = HttpServer(server.bind, server.http_port, health, tls=tls, traces=traces)
     await grpc.start()
     stack.push_async_callback(grpc.stop, 1.0)
     await http.start()
     stack.push_async_callback(http.stop, 1.0)
-    await grpc.set_ready(True)
     return grpc, http
-
-
-def _cores(config: Config) -> int:
-    return local_cores(config.engine.master, os.cpu_count() or 1)
-
-
-def _own_traits(config: Config) -> Traits:
-    return Traits(
-        slots=config.pool.sessions or _cores(config),
-        is_embedded=True,
-        heap_bytes=heap_bytes(config.engine, psutil.virtual_memory().total),
-    )
-
-
-def _node(config: Config, engine: EmbeddedEngine, pool: SessionPool) -> Node:
-    return Node(
-        engine.node_id,
-        kind="embedded",
-        state="ready" if engine.is_ready else "starting",
-        master=config.engine.master,
-        cores=_cores(config),
-        memory_bytes=engine.memory_bytes,
-        sessions=pool.idle_count + pool.leased_count,
-        running=pool.leased_count,
-        started_at=engine.started_at,
-        restarts=engine.restarts,
-    )

@@ -116,7 +116,7 @@ async def _show(gateway: "Gateway", data_dir: Path, console: "Console") -> None:
     admin_password = data_dir / "admin-password"
     password = (await asyncio.to_thread(admin_password.read_text)).strip()
     async with Client.connected(gateway.grpc_address, "admin", password) as admin:
-        await ensure_lake(gateway.pool, admin, data_dir, PIPELINE, console)
+        await ensure_lake(gateway.spark.pool, admin, data_dir, PIPELINE, console)
         await show_queries(admin, console)
         await show_people(gateway.grpc_address, admin, data_dir, console)
     others = [password_path(data_dir, person) for person in (ANA, AUDREY)]

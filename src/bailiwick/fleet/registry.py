@@ -242,7 +242,14 @@ class Registry:
     def _join(self, report: Report) -> None:
         generation = self._lives.get(report.node_id, 0) + 1
         channel = self._link.open(report.address, report.engine_token.reveal())
-        engine = RemoteEngine(report, channel, generation=generation)
+        engine = RemoteEngine(
+            report,
+            channel,
+            generation=generation,
+            on_trouble=lambda _why: self.note_failure(
+                report.node_id, "it was lost under a query", report.life
+            ),
+        )
         self._lives[report.node_id] = generation
         self._engines[report.node_id] = engine
         credential = _digest(report.catalog_credential.reveal())

@@ -6,6 +6,7 @@ lost for good, and another takes its place.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -26,7 +27,14 @@ STOPPED: Final = "stopped"
 class RemoteEngine(Engine):
     """`generation` counts the lives seen under this name. It is not to be used before `use`."""
 
-    def __init__(self, report: Report, channel: EngineChannel, *, generation: int = 1) -> None:
+    def __init__(
+        self,
+        report: Report,
+        channel: EngineChannel,
+        *,
+        generation: int = 1,
+        on_trouble: Callable[[str], None] = lambda _why: None,
+    ) -> None:
         self.node_id: NodeId = report.node_id
         self.life = report.life
         self.generation = generation
@@ -35,6 +43,7 @@ class RemoteEngine(Engine):
         self.why_not: str | None = "it has not been used yet"
         """Why nothing new is given to it; None if it is used."""
         self._channel = channel
+        self._on_trouble = on_trouble
         self._loss: str | None = None
         self._lost = asyncio.Event()
         self._usable = asyncio.Event()
@@ -77,6 +86,9 @@ class RemoteEngine(Engine):
             raise _not_there()
         handle = new_handle(self.life)
         return await self._channel.open_session(handle, {f"spark.sql.catalog.{launch.CATALOG}.token": handle})
+
+    def note_trouble(self, why: str) -> None:
+        self._on_trouble(why)
 
     async def explain_loss(self) -> str | None:
         with suppress(TimeoutError):

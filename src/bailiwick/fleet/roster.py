@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterator
 from bailiwick.engines.engine import Engine
 from bailiwick.errors import BailiwickError
 from bailiwick.fleet.members import Member, Traits
+from bailiwick.fleet.memory import Watermark
 from bailiwick.fleet.placement import Placement
 from bailiwick.fleet.schedule import EngineLoad, Scheduler, Work
 from bailiwick.ids import LeaseId, NodeId
+from bailiwick.telemetry.logs import logger
+
+_log = logger(__name__)
 
 MakeMember = Callable[[Engine, Traits], Member]
 
@@ -59,6 +63,14 @@ class Roster:
             member.is_leaving = True
             self._close(member)
             self._on_resize()
+
+    def note_watermark(self, node_id: NodeId, watermark: Watermark) -> None:
+        """How full its memory is. Told when it changes: it decides what the engine gets."""
+        member = self._members.get(node_id)
+        if member is not None and member.watermark is not watermark:
+            tell = _log.warning if watermark.warns else _log.info
+            tell("engine_memory", node_id=node_id, watermark=watermark.value)
+            member.watermark = watermark
 
     async def close(self) -> None:
         await asyncio.gather(*self._closing, *(member.stock.close() for member in self))

@@ -47,6 +47,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.ids import LeaseId, QueryId, new_lease_id
 from bailiwick.policy.access import Access
 from bailiwick.telemetry.logs import logger
+from bailiwick.telemetry.traces import under_lease
 
 TICK_S: Final = 0.1
 
@@ -87,7 +88,7 @@ class SessionPool:
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, timeout_s: float = 120.0) -> None:
+    async def start(self, timeout_s: float | None = 120.0) -> None:
         """Return when a session is fit for use; the others follow. CIRCUIT_BREAKER_OPEN after `timeout_s`."""
         self.begin()
         try:
@@ -137,7 +138,8 @@ class SessionPool:
         """
         lease = await self._wait_granted(principal, query_id, work)
         try:
-            yield lease
+            with under_lease(lease.id):
+                yield lease
         finally:
             self._end(lease)
 

@@ -1,6 +1,6 @@
 """What operators and schedulers ask over HTTP: alive, ready, numbers. No credentials, no secrets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -10,8 +10,13 @@ from starlette.routing import Route
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def health_app(*, is_ready: Callable[[], bool], metrics: Callable[[], bytes]) -> Starlette:
-    """`/healthz` while the process answers, `/readyz` while queries would work, `/metrics` for Prometheus."""
+def health_app(
+    *, is_ready: Callable[[], bool], metrics: Callable[[], bytes], more: Sequence[Route] = ()
+) -> Starlette:
+    """`/healthz` while the process answers, `/readyz` while queries would work, `/metrics` for Prometheus.
+
+    `more` are routes for others than people, which see to it themselves who may call.
+    """
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -29,5 +34,6 @@ def health_app(*, is_ready: Callable[[], bool], metrics: Callable[[], bytes]) ->
             Route("/healthz", healthz, methods=["GET"]),
             Route("/readyz", readyz, methods=["GET"]),
             Route("/metrics", metrics_page, methods=["GET"]),
+            *more,
         ]
     )
