@@ -14,6 +14,7 @@ LeaseId = NewType("LeaseId", str)
 SessionId = NewType("SessionId", str)
 OperationId = NewType("OperationId", str)
 NodeId = NewType("NodeId", str)
+GatewayId = NewType("GatewayId", str)
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -28,6 +29,11 @@ def new_query_id() -> QueryId:
 def new_lease_id() -> LeaseId:
     """Starts with `L` and holds no comma: it travels as a Spark job tag."""
     return LeaseId(f"L{_random(26)}")
+
+
+def new_gateway_id() -> GatewayId:
+    """Another one each time a gateway starts."""
+    return GatewayId(f"g{_random(12)}")
 
 
 def new_session_id() -> SessionId:

@@ -1,10 +1,10 @@
 """What every catalog backend promises."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import pytest
+from sqlalchemy import insert
 
 from bailiwick.catalog.backend import (
     CatalogBackend,
@@ -25,8 +25,11 @@ from bailiwick.catalog.backend import (
 )
 from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.sql import SqlBackend
+from bailiwick.database.database import Database
+from bailiwick.database.schema import gateways
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.ids import GatewayId
 from bailiwick.names import TableName
-from bailiwick.testing.databases import opened_database
 
 T, U = TableName(("db",), "t"), TableName(("db",), "u")
 ONE, TWO = Entry(Kind.TABLE, "uuid-1", "file:/one"), Entry(Kind.TABLE, "uuid-1", "file:/two")
@@ -34,15 +37,11 @@ VIEW = Entry(Kind.VIEW, "uuid-2", "file:/view")
 DB = CreateNamespace(("db",), {"a": "b"})
 
 
-@pytest.fixture(params=["memory", "sql"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogBackend]:
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def backend(request: pytest.FixtureRequest, open_database: Callable[[str], Database]) -> CatalogBackend:
     if request.param == "memory":
-        yield MemoryBackend()
-        return
-    database = opened_database(tmp_path / "bailiwick.db")
-    yield SqlBackend(database.synchronous)
-    database.synchronous_reads.dispose()
-    database.synchronous.dispose()
+        return MemoryBackend()
+    return SqlBackend.over(open_database(request.param), "lake")
 
 
 def refuses(backend: CatalogBackend, *changes: Change) -> None:
@@ -119,22 +118,22 @@ def test_all_changes_are_made_or_none(backend: CatalogBackend) -> None:
 def test_of_many_writers_exactly_one_wins_each_pointer(backend: CatalogBackend) -> None:
     backend.apply([DB, Create(T, Entry(Kind.TABLE, "uuid", "0"))])
     won: list[str] = []
-
-    def write(writer: int) -> None:
-        for number in range(20):
-            old = backend.load().objects[T]
-            new = Entry(Kind.TABLE, "uuid", f"{writer}-{number}")
-            try:
-                backend.apply([Swap(T, old, new)])
-            except ConcurrentChangeError:
-                continue
-            won.append(f"{old.metadata_location}>{new.metadata_location}")
-
-    run([threading.Thread(target=write, args=(writer,)) for writer in range(4)])
+    run([threading.Thread(target=write, args=(backend, writer, won)) for writer in range(4)])
     # A chain: every pointer that was left was left exactly once, so no commit was lost.
     left = [step.partition(">")[0] for step in won]
     assert len(set(left)) == len(left) == len(won)
     assert len(won) >= 20
+
+
+def write(backend: CatalogBackend, writer: int, won: list[str]) -> None:
+    for number in range(20):
+        old = backend.load().objects[T]
+        new = Entry(Kind.TABLE, "uuid", f"{writer}-{number}")
+        try:
+            backend.apply([Swap(T, old, new)])
+        except ConcurrentChangeError:
+            continue
+        won.append(f"{old.metadata_location}>{new.metadata_location}")
 
 
 def run(threads: Sequence[threading.Thread]) -> None:
@@ -144,16 +143,54 @@ def run(threads: Sequence[threading.Thread]) -> None:
         thread.join(60)
 
 
-def test_catalogs_in_one_database_do_not_see_each_other(tmp_path: Path) -> None:
-    database = opened_database(tmp_path / "bailiwick.db")
+def test_catalogs_in_one_database_do_not_see_each_other(database: Database) -> None:
     lake, pond = SqlBackend(database.synchronous), SqlBackend(database.synchronous, "pond")
     lake.apply([DB, Create(T, ONE)])
     pond.apply([DB])
     assert pond.load().objects == {}
     pond.apply([DropNamespace(("db",))])
     assert T in lake.load().objects
-    database.synchronous_reads.dispose()
-    database.synchronous.dispose()
+
+
+def test_every_change_makes_the_next_revision_and_one_that_is_refused_makes_none(
+    backend: CatalogBackend,
+) -> None:
+    assert (backend.revision(), backend.load().revision) == (0, 0)
+    assert backend.apply([DB, Create(T, ONE)]) == 1
+    refuses(backend, Create(T, TWO))
+    assert (backend.revision(), backend.load().revision) == (1, 1)
+    assert backend.apply([Swap(T, ONE, TWO), Remember(outcome("k"), 0)]) == 2
+
+
+def test_of_the_writers_of_two_gateways_exactly_one_wins_each_pointer(
+    shared: tuple[Database, Database],
+) -> None:
+    backends = [SqlBackend.over(database, "lake") for database in shared]
+    backends[0].apply([DB, Create(T, Entry(Kind.TABLE, "uuid", "0"))])
+    won: list[str] = []
+    run([threading.Thread(target=write, args=(backends[number % 2], number, won)) for number in range(4)])
+    left = [step.partition(">")[0] for step in won]
+    assert len(set(left)) == len(left) == len(won) >= 20
+    assert backends[0].revision() == backends[1].revision() == 1 + len(won)
+
+
+def test_of_two_gateways_with_one_key_only_one_makes_the_change(shared: tuple[Database, Database]) -> None:
+    one, other = (SqlBackend.over(database, "lake") for database in shared)
+    one.apply([DB, Create(T, ONE), Remember(outcome("k"), 0)])
+    refuses(other, Create(U, ONE), Remember(outcome("k", 200), 0))
+    assert other.outcome("k") == outcome("k")
+
+
+def test_a_gateway_that_others_gave_up_on_commits_nothing(database: Database) -> None:
+    backend = SqlBackend.over(database, "lake", lambda: GatewayId("g1"))
+    with pytest.raises(BailiwickError) as refused:
+        backend.apply([DB])
+    assert (refused.value.code, refused.value.retryable) == (Code.CATALOG_UNAVAILABLE, True)
+    assert backend.load().namespaces == {}
+    row = {"id": "g1", "home": "h", "address": "", "started_at": 0.0, "heartbeat_at": 0.0, "beats": 0}
+    with database.synchronous.begin() as connection:
+        connection.execute(insert(gateways).values(row))
+    backend.apply([DB])
 
 
 def outcome(key: str, done_at: float = 100.0) -> Outcome:

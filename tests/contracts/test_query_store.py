@@ -1,32 +1,30 @@
 """What every store of queries promises."""
 
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bailiwick.database.config import DatabaseConfig
+from bailiwick.database.database import Database
 from bailiwick.engines.description import Kind
 from bailiwick.errors import Code
 from bailiwick.identity.abilities import Whose
-from bailiwick.ids import NodeId, QueryId, new_operation_id
+from bailiwick.ids import GatewayId, NodeId, QueryId, new_operation_id
 from bailiwick.queries.memory import MemoryQueryStore
 from bailiwick.queries.query import Failure, Moment, Query, State
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.store import QueryStore
-from bailiwick.testing.databases import opened_database
 
 LOST = Failure(Code.EXECUTION_FAILED, "the gateway was restarted")
 
 
-@pytest.fixture(params=["memory", "sql"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[QueryStore]:
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, open_database: Callable[[str], Database]) -> QueryStore:
     if request.param == "memory":
-        yield MemoryQueryStore()
-        return
-    database = opened_database(tmp_path / "bailiwick.db")
-    yield SqlQueryStore(database)
-    await database.close()
+        return MemoryQueryStore()
+    return SqlQueryStore(open_database(request.param))
 
 
 def query(
@@ -120,6 +118,34 @@ async def test_nothing_is_left_running_after_a_restart(store: QueryStore) -> Non
     assert await store.fail_unfinished(LOST, at=10.0) == 0
 
 
+async def test_what_another_gateway_owns_is_not_failed_by_a_restart_of_this_one(database: Database) -> None:
+    mine, theirs = SqlQueryStore(database), SqlQueryStore(database, lambda: GatewayId("g2"))
+    await mine.save([query("mine")])
+    await theirs.save([query("theirs")])
+    assert await mine.fail_unfinished(LOST, at=9.0) == 1
+    found = await mine.find(QueryId("theirs"))
+    assert found is not None
+    assert found.state is State.RUNNING
+    assert [await mine.owner(QueryId(name)) for name in ("mine", "theirs", "none")] == [None, "g2", None]
+
+
+async def test_a_query_keeps_the_owner_who_began_it(database: Database) -> None:
+    owners = [GatewayId("g1")]
+    store = SqlQueryStore(database, lambda: owners[0])
+    await store.save([query("a", state=State.QUEUED)])
+    owners[0] = GatewayId("g2")
+    await store.save([query("a")])
+    assert await store.owner(QueryId("a")) == "g1"
+
+
+async def test_a_statement_with_any_character_is_kept(store: QueryStore) -> None:
+    odd = replace(query("odd"), sql="SELECT 'a\0b', '𝒳'", failure=Failure(Code.PARSE_ERROR, "\0 at 9"))
+    await store.save([odd, query("beside it")])
+    found = await store.find(QueryId("odd"))
+    assert found is not None
+    assert found.sql in (odd.sql, odd.sql.replace("\0", "\ufffd"))
+
+
 async def test_pruning_forgets_the_old_but_not_the_running(store: QueryStore) -> None:
     await store.save(
         [
@@ -137,10 +163,10 @@ async def test_saving_nothing_is_fine(store: QueryStore) -> None:
     assert await store.recent(limit=10) == []
 
 
-async def test_what_was_saved_survives_reopening(tmp_path: Path) -> None:
-    database = opened_database(tmp_path / "bailiwick.db")
+async def test_what_was_saved_survives_reopening(tmp_path: Path, database_config: DatabaseConfig) -> None:
+    database = Database.open(tmp_path / "bailiwick.db", database_config)
     await SqlQueryStore(database).save([FULL])
     await database.close()
-    database = opened_database(tmp_path / "bailiwick.db")
+    database = Database.open(tmp_path / "bailiwick.db", database_config)
     assert await SqlQueryStore(database).find(FULL.id) == FULL
     await database.close()

@@ -1,4 +1,5 @@
-"""Entries in the gateway's database, one chain for all. The table itself refuses changes and deletions.
+"""Entries in the database, one chain for all, also of several gateways. The table itself refuses changes and
+deletions, and whoever appends holds the database's write lock: so no two entries follow the same one.
 
 Everything here blocks, for threads. Nothing is ever deleted: what the log holds, it holds until somebody
 takes the whole data directory away.
@@ -35,6 +36,11 @@ EVERYTHING = Search()
 class AuditStore:
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other gateways append to it, too."""
+        return self._database.is_shared
 
     def append(self, texts: Sequence[str]) -> Anchor:
         """Keep these entries after all others, all or none. When it returns they survive a crash."""
@@ -110,7 +116,7 @@ def look_at(verifier: Verifier, row: Any) -> None:
     """One row of the table, its hash and the copies that one searches by."""
     link = _link(row)
     verifier.look(link)
-    if not verifier.is_broken and any(row[name] != copy for name, copy in _copies(link).items()):
+    if not verifier.is_broken and any(row[name] not in _kept(copy) for name, copy in _copies(link).items()):
         verifier.refuse(link.sequence, "the columns that one searches by do not say what it says")
 
 
@@ -145,6 +151,11 @@ def _copies(link: Link) -> dict[str, Any]:
         "actor": entry.actor,
         "query_id": entry.query_id,
     }
+
+
+def _kept(copy: Any) -> tuple[Any, ...]:
+    """As what a copy may be found: PostgreSQL keeps no NUL."""
+    return (copy, copy.replace("\0", "\ufffd")) if isinstance(copy, str) else (copy,)
 
 
 def _link(row: Any) -> Link:

@@ -203,9 +203,10 @@ class Writer:
         except (OSError, ValueError):
             return f"the anchor file cannot be read; the log ends with entry {end.sequence}"
         if anchor is None:
-            return (
-                f"there is no anchor file; the log ends with entry {end.sequence}" if end.sequence else None
-            )
+            # A gateway that joins others finds their entries, and has seen none of them before.
+            if not end.sequence or self._store.is_shared:
+                return None
+            return f"there is no anchor file; the log ends with entry {end.sequence}"
         if anchor.sequence > end.sequence:
             return f"the log ended with {end}, but {anchor} was seen before: its end was cut off"
         found = self._store.find(anchor.sequence)

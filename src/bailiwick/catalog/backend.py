@@ -121,6 +121,7 @@ class Stored:
 
     namespaces: Mapping[Namespace, Mapping[str, str]]
     objects: Mapping[TableName, Entry]
+    revision: int = 0
 
 
 OUTCOMES_MAX = 200_000
@@ -134,16 +135,25 @@ class ConcurrentChangeError(Exception):
 class CatalogBackend(ABC):
     """Callable from any thread, one call at a time. Every call may block."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may change it, too. They go by other backends on the same store."""
+        return False
+
     @abstractmethod
     def load(self) -> Stored:
         """All of it, as it was at one moment."""
 
     @abstractmethod
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change]) -> int:
         """Make all the changes, in order, or none: then raises ConcurrentChangeError.
 
-        Durable when this returns.
+        Durable when this returns. Gives the revision that they made: one more than the one before.
         """
+
+    @abstractmethod
+    def revision(self) -> int:
+        """How often it was changed so far, by whomever."""
 
     @abstractmethod
     def outcome(self, key: str) -> Outcome | None:

@@ -39,6 +39,8 @@ GRACE_S: Final = 3600.0
 WAIT_S: Final = 20.0
 
 _CLOCK_SKEW_S: Final = 300.0
+_ELSEWHERE_S: Final = 600.0
+"""How long a call by another gateway may take, of which nothing is known here until it is done."""
 _PLACES_MAX: Final = 100
 _VERSION_WITH_TIME: Final = 7
 
@@ -98,6 +100,8 @@ class Idempotency:
         since = max(self._now() - LIFETIME_S, self._backend.known_since())
         if made_at is None or not since < made_at < self._now() + _CLOCK_SKEW_S:
             return CommitShown(CommitState.UNKNOWN, "nothing is known of this key, or not any more")
+        if self._backend.is_shared and made_at > self._now() - _ELSEWHERE_S:
+            return CommitShown(CommitState.UNKNOWN, "another gateway may be making the change right now")
         return CommitShown(CommitState.NOT_COMMITTED, "no change was made under this key")
 
     @contextmanager

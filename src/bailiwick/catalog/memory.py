@@ -36,7 +36,10 @@ class MemoryBackend(CatalogBackend):
     def load(self) -> Stored:
         return self._stored
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def revision(self) -> int:
+        return self._stored.revision
+
+    def apply(self, changes: Sequence[Change]) -> int:
         with self._lock:
             namespaces = dict(self._stored.namespaces)
             objects = dict(self._stored.objects)
@@ -47,11 +50,12 @@ class MemoryBackend(CatalogBackend):
                     outcomes[change.outcome.key] = change.outcome
                 else:
                     _apply(namespaces, objects, change)
-            self._stored = Stored(namespaces, objects)
+            self._stored = Stored(namespaces, objects, self._stored.revision + 1)
             self._outcomes = outcomes
             self._forget(
                 max((item.forget_before for item in changes if isinstance(item, Remember)), default=0)
             )
+            return self._stored.revision
 
     def outcome(self, key: str) -> Outcome | None:
         return self._outcomes.get(key)

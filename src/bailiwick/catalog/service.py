@@ -5,6 +5,7 @@ everything else may block. Who may do what is decided by the caller; that a writ
 of its `Fence`, inside the critical section and right before the change.
 """
 
+import asyncio
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,15 @@ class CatalogService:
     def version(self) -> int:
         """Goes up with every change: a key for whatever is remembered about the catalog."""
         return self._state.contents.version
+
+    @property
+    def revision(self) -> int:
+        """Up to which change of the backend, by whomever, this is known to be complete."""
+        return self._state.revision
+
+    async def catch_up(self) -> None:
+        """Take in what other gateways have changed."""
+        await asyncio.to_thread(self._state.catch_up)
 
     @property
     def contents(self) -> Contents:

@@ -1,12 +1,13 @@
 """The catalog's pointers in the metadata database, by SQLAlchemy Core.
 
 Every change is one statement that only acts if what it relies on still holds, and says by the number of rows
-whether it did; all the changes of a commit are one transaction.
+whether it did; all the changes of a commit are one transaction. Where several gateways share the database,
+one that the others have given up on may not commit any more.
 """
 
 import json
-from collections.abc import Sequence
-from typing import Any, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any, Self, assert_never
 
 from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -31,21 +32,60 @@ from bailiwick.catalog.backend import (
     Stored,
     Swap,
 )
+from bailiwick.database import revisions
+from bailiwick.database.database import Database
+from bailiwick.database.errors import given_up_on
 from bailiwick.database.schema import catalog_namespaces as namespaces
 from bailiwick.database.schema import catalog_objects as objects
 from bailiwick.database.schema import catalog_outcomes as outcomes
+from bailiwick.database.schema import gateways
+from bailiwick.ids import GatewayId
 from bailiwick.names import Namespace, TableName, joined, parted
 
 
 class SqlBackend(CatalogBackend):
     """Keeps one catalog of possibly many in the same tables. `engine` must be one that may write."""
 
-    def __init__(self, engine: Engine, catalog: str = "lake") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: str = "lake",
+        *,
+        reads: Engine | None = None,
+        is_shared: bool = False,
+        owner: Callable[[], GatewayId | None] = lambda: None,
+    ) -> None:
         self._engine = engine
+        self._reads = engine if reads is None else reads
         self._catalog = catalog
+        self._topic = revisions.catalog_topic(catalog)
+        self._is_shared = is_shared
+        self._owner = owner
+
+    @classmethod
+    def over(
+        cls, database: Database, catalog: str, owner: Callable[[], GatewayId | None] = lambda: None
+    ) -> Self:
+        """`owner` says which gateway commits, if there are several; others may have given up on it."""
+        return cls(
+            database.synchronous,
+            catalog,
+            reads=database.synchronous_reads,
+            is_shared=database.is_shared,
+            owner=owner,
+        )
+
+    @property
+    def is_shared(self) -> bool:
+        return self._is_shared
+
+    def revision(self) -> int:
+        with self._reads.begin() as connection:
+            return revisions.current(connection, self._topic)
 
     def load(self) -> Stored:
-        with self._engine.begin() as connection:
+        with self._reads.begin() as connection:
+            revision = revisions.current(connection, self._topic)
             levels = connection.execute(
                 select(namespaces.c.namespace, namespaces.c.properties).where(
                     namespaces.c.catalog == self._catalog
@@ -66,16 +106,27 @@ class SqlBackend(CatalogBackend):
                 TableName(parted(namespace), name): Entry(Kind(kind), uuid, location)
                 for namespace, name, kind, uuid, location in rows
             },
+            revision,
         )
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change]) -> int:
         try:
             with self._engine.begin() as connection:
+                self._check_owner(connection)
                 for change in changes:
                     if self._rows_of(connection, change) != 1:
                         raise ConcurrentChangeError
+                return revisions.advance(connection, self._topic)
         except IntegrityError as error:
             raise ConcurrentChangeError from error
+
+    def _check_owner(self, connection: Connection) -> None:
+        """What a gateway does after its queries were declared lost must not come to pass."""
+        owner = self._owner()
+        if owner is not None:
+            is_there = select(gateways.c.id).where(gateways.c.id == owner)
+            if connection.execute(is_there).first() is None:
+                raise given_up_on()
 
     def _rows_of(self, connection: Connection, change: Change) -> int:
         match change:
@@ -142,7 +193,7 @@ class SqlBackend(CatalogBackend):
         return _rows(connection, insert(objects).from_select(columns, values))
 
     def outcome(self, key: str) -> Outcome | None:
-        with self._engine.begin() as connection:
+        with self._reads.begin() as connection:
             statement = select(outcomes).where(outcomes.c.catalog == self._catalog, outcomes.c.key == key)
             row = connection.execute(statement).one_or_none()
         if row is None:
@@ -152,7 +203,7 @@ class SqlBackend(CatalogBackend):
 
     def known_since(self) -> float:
         statement = select(func.min(outcomes.c.sequence), func.min(outcomes.c.done_at))
-        with self._engine.begin() as connection:
+        with self._reads.begin() as connection:
             first, done_at = connection.execute(statement).one()
         # The first that ever was is still there: then nothing was forgotten.
         return 0.0 if first in (None, 1) else float(done_at)
@@ -206,4 +257,5 @@ def _place(written: list[Any]) -> Place:
 
 
 def _rows(connection: Connection, statement: Any) -> int:
-    return int(connection.execute(statement).rowcount)
+    # Asked for in so many words: of what was inserted the driver's count is not kept otherwise.
+    return int(connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount)

@@ -1,7 +1,8 @@
 """What the catalog knows now: pointers and metadata in memory, and the one place where they change.
 
 Reads take the contents of the moment and wait for nobody. Changes go through `writing`, one at a time: first
-to the backend, and when they are safe there, to memory.
+to the backend, and when they are safe there, to memory. What others change in a backend that is shared comes
+to memory by `catch_up`; before a change it is asked for.
 """
 
 import threading
@@ -14,6 +15,8 @@ from bailiwick.catalog.backend import CatalogBackend, Change, ConcurrentChangeEr
 from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.files import MetadataFiles
 from bailiwick.catalog.refusals import CommitFailedError, DamagedMetadataError
+from bailiwick.database.revisions import UNKNOWN
+from bailiwick.telemetry.logs import logger
 
 Witness = Callable[[Sequence[Change]], Sequence[Change]]
 """Is told what is about to change, right before it does, and gives what is to be written along with it."""
@@ -58,18 +61,33 @@ class CatalogState:
         self._files = files
         self._cache = MetadataCache(cache_bytes_max)
         self._lock = threading.Lock()
-        self._contents = Contents.of(backend.load(), version=1)
+        stored = backend.load()
+        self._contents = Contents.of(stored, version=1)
+        self._revision = stored.revision
+        self._log = logger(__name__)
 
     @property
     def contents(self) -> Contents:
         """The catalog of this moment. Ask once and use that for everything that belongs together."""
         return self._contents
 
+    @property
+    def revision(self) -> int:
+        """Up to which change of the backend the contents are known to be complete."""
+        return self._revision
+
     @contextmanager
     def writing(self) -> Iterator[Contents]:
         """The critical section of changes; the contents stay as they are while one is in it."""
         with self._lock:
+            if self._backend.is_shared or self._revision == UNKNOWN:
+                self._catch_up()
             yield self._contents
+
+    def catch_up(self) -> None:
+        """Take in what others have changed. Blocks."""
+        with self._lock:
+            self._catch_up()
 
     def apply(self, changes: Sequence[Change], witness: Witness | None = None) -> None:
         """Make all `changes` and what the witness adds to them, inside `writing` only.
@@ -79,7 +97,7 @@ class CatalogState:
         if witness is not None:
             changes = [*changes, *witness(changes)]
         try:
-            self._backend.apply(changes)
+            revision = self._backend.apply(changes)
         except ConcurrentChangeError as error:
             self._reload()
             raise CommitFailedError(
@@ -87,12 +105,10 @@ class CatalogState:
             ) from error
         except Exception:
             # It may or may not have been done: what is true is in the backend, not in memory.
+            self._revision = UNKNOWN
             self._reload()
             raise
-        contents = self._contents
-        for change in changes:
-            contents = contents.after(change)
-        self._contents = contents
+        self._take_in(changes, revision)
 
     def metadata_nowait(self, entry: Entry) -> bytes | None:
         """The metadata's JSON if it is in memory."""
@@ -122,5 +138,26 @@ class CatalogState:
         except Exception as error:
             raise DamagedMetadataError("metadata cannot be read", cause_text=repr(error)) from error
 
+    def _take_in(self, changes: Sequence[Change], revision: int) -> None:
+        """The changes are made: nothing that goes wrong here may look as if they were not."""
+        if revision != self._revision + 1:
+            # Others were at it between our look and our change.
+            self._revision = UNKNOWN
+            try:
+                self._reload()
+            except Exception as error:
+                self._log.warning("catalog_not_reloaded", cause=repr(error))
+            return
+        contents = self._contents
+        for change in changes:
+            contents = contents.after(change)
+        self._contents, self._revision = contents, revision
+
+    def _catch_up(self) -> None:
+        if self._backend.revision() != self._revision:
+            self._reload()
+
     def _reload(self) -> None:
-        self._contents = Contents.of(self._backend.load(), self._contents.version + 1)
+        stored = self._backend.load()
+        self._contents = Contents.of(stored, self._contents.version + 1)
+        self._revision = stored.revision

@@ -5,6 +5,7 @@ from typing import Final
 from bailiwick.errors import BailiwickError, CannotStartError, Code
 
 REASON: Final = "database"
+GIVEN_UP_ON: Final = "given_up_on"
 RETRY_AFTER_S: Final = 2.0
 
 
@@ -43,4 +44,14 @@ def unavailable(cause_text: str) -> BailiwickError:
         retry_after_s=RETRY_AFTER_S,
         details={"reason": REASON},
         cause_text=cause_text,
+    )
+
+
+def given_up_on() -> BailiwickError:
+    """The other gateways have declared this one lost, and its queries with it."""
+    return BailiwickError(
+        Code.CATALOG_UNAVAILABLE,
+        "This gateway was silent for so long that others took its place. Try again in a moment.",
+        retry_after_s=RETRY_AFTER_S,
+        details={"reason": GIVEN_UP_ON},
     )

@@ -5,16 +5,19 @@ transaction, however that ends. So all that is written, by whichever gateway, is
 and who read first and writes later has seen the latest: as in SQLite, and with the same code above. A gateway
 that stands still inside a transaction is thrown out of it after `IDLE_S`, and the others go on.
 
-A lost server, one that starts or stops, and a lock that is not to be had in time are all one typed error,
-CATALOG_UNAVAILABLE. Connections are tried before they are used, so everything goes on when it is back.
+A lost server, one that hangs, one that starts or stops, and a lock that is not to be had in time are all one
+typed error, CATALOG_UNAVAILABLE. Connections are tried before they are used, so everything goes on when it is
+back.
 
 PostgreSQL's texts cannot hold the character NUL. What has one is kept with U+FFFD in its place.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
+from psycopg.errors import _WaitTimeout
 from psycopg.types.string import StrDumperUnknown
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext
@@ -25,7 +28,9 @@ from bailiwick.database.errors import UnusableDatabaseError, unavailable
 
 LOCK_WAIT_S: Final = 15.0
 IDLE_S: Final = 15.0
-STATEMENT_S: Final = 60.0
+STATEMENT_S: Final = 20.0
+ANSWER_S: Final = 25.0
+"""A server that lives has answered by then, if only with the end of its own patience."""
 CONNECT_S: Final = 5
 SILENCE_S: Final = 10.0
 """A server that confirms nothing for so long counts as lost."""
@@ -34,6 +39,8 @@ SERVER_VERSION_MIN: Final = 13_00_00
 
 WRITE_LOCK: Final = 0x6261_696C_6977_6963
 """The key of the advisory lock: any number that others who use the same database do not take."""
+
+Value = TypeVar("Value")
 
 _URL: Final = "postgresql+psycopg://"
 _READ_ONLY_NOW: Final = "25006"
@@ -82,20 +89,60 @@ def check_server(engine: Engine) -> None:
 
 
 def synchronous_engine(parameters: Mapping[str, str], *, writes: bool) -> Engine:
-    engine = create_engine(_URL, poolclass=QueuePool, **_options(parameters, writes=writes))
+    given = connect_parameters(parameters, writes=writes)
+    engine = create_engine(
+        _URL,
+        poolclass=QueuePool,
+        creator=lambda: BoundedConnection.connect(**given),
+        **_options(writes=writes),
+    )
     _configure(engine, writes=writes)
     return engine
 
 
 def asynchronous_engine(parameters: Mapping[str, str], *, writes: bool) -> AsyncEngine:
-    engine = create_async_engine(_URL, poolclass=AsyncAdaptedQueuePool, **_options(parameters, writes=writes))
+    given = connect_parameters(parameters, writes=writes)
+    engine = create_async_engine(
+        _URL,
+        poolclass=AsyncAdaptedQueuePool,
+        connect_args={**given, "async_creator_fn": BoundedAsyncConnection.connect},
+        **_options(writes=writes),
+    )
     _configure(engine.sync_engine, writes=writes)
     return engine
 
 
-def _options(parameters: Mapping[str, str], *, writes: bool) -> dict[str, Any]:
+class BoundedConnection(psycopg.Connection[Any]):
+    """Gives up on a server that hangs; the driver itself would wait for ever."""
+
+    def wait(self, gen: PQGen[Value], interval: float = 0.1, timeout: float | None = None) -> Value:
+        if timeout is not None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, ANSWER_S)
+        except _WaitTimeout as error:
+            raise _given_up(self) from error
+
+
+class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
+    """The same on an event loop."""
+
+    async def wait(self, gen: PQGen[Value], interval: float = 0.1, timeout: float | None = None) -> Value:
+        if timeout is not None:
+            return await super().wait(gen, interval, timeout)
+        try:
+            return await super().wait(gen, interval, ANSWER_S)
+        except _WaitTimeout as error:
+            raise _given_up(self) from error
+
+
+def _given_up(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> Exception:
+    connection.pgconn.finish()
+    return psycopg.OperationalError(f"the server gave no answer within {ANSWER_S:g} s")
+
+
+def _options(*, writes: bool) -> dict[str, Any]:
     return {
-        "connect_args": connect_parameters(parameters, writes=writes),
         # Writers queue here: were there more, they would queue for the lock.
         "pool_size": 1 if writes else READ_CONNECTIONS_MAX,
         "max_overflow": 0,

@@ -4,7 +4,6 @@ They do not follow the password: changing it leaves them valid. They end when th
 their user is dropped or disabled. The secret has 200 random bits, so one round of SHA-256 is enough.
 """
 
-import asyncio
 import hashlib
 import hmac
 import re
@@ -13,14 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bailiwick.clock import Clock, wall
-from bailiwick.database import schema
+from bailiwick.database import revisions, schema
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import BearerCheck, FailureKind, RejectedToken
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.unbroken import Unbroken
+from bailiwick.identity.unovertaken import Unovertaken
 from bailiwick.identity.users import UserStore, unknown_user
 
 PREFIX = "bw_"
@@ -57,7 +58,7 @@ class StaticTokens(BearerCheck):
         self._users = users
         self._now = now
         self._tokens: dict[str, StaticToken] = {}
-        self._changing = asyncio.Lock()
+        self._changing = Unovertaken(database, revisions.TOKENS, self._read)
         self._unbroken = Unbroken()
         users.on_drop(self._forget_user)
 
@@ -71,7 +72,19 @@ class StaticTokens(BearerCheck):
                     (columns.expires_at < forgotten) | (columns.revoked_at < forgotten)
                 )
             )
-            rows = (await connection.execute(select(schema.tokens))).mappings().all()
+        await self._changing.load()
+
+    @property
+    def revision(self) -> int:
+        """Up to which change in the database, by whomever, this is known to be complete."""
+        return self._changing.revision
+
+    async def catch_up(self) -> None:
+        """Take in what other gateways have changed."""
+        await self._changing.catch_up()
+
+    async def _read(self, connection: AsyncConnection) -> None:
+        rows = (await connection.execute(select(schema.tokens))).mappings().all()
         self._tokens = {row["id"]: StaticToken(**row) for row in rows}
 
     async def close(self) -> None:
@@ -110,23 +123,28 @@ class StaticTokens(BearerCheck):
         return user.principal
 
     async def _create(self, user_name: str, ttl_s: float) -> tuple[StaticToken, str]:
-        async with self._changing:
+        async def create() -> tuple[StaticToken, str]:
             self._users.require(user_name)
             now = self._now()
-            live = sum(
-                1 for token in self._tokens.values() if token.user_name == user_name and token.ends_at > now
-            )
-            if live >= TOKENS_PER_USER_MAX:
-                raise BailiwickError(
-                    Code.RESOURCE_EXHAUSTED,
-                    f"User '{user_name}' has {live} tokens, the most there may be. Revoke one first.",
-                    retryable=False,
-                )
+            self._check_room(user_name, now)
             secret = _random(_SECRET_CHARS)
             token = StaticToken(_random(_ID_CHARS), user_name, now, now + ttl_s, None, _hash(secret))
             await self._insert(token)
             self._tokens[token.id] = token
             return token, f"{PREFIX}{token.id}_{secret}"
+
+        return await self._changing.run(create)
+
+    def _check_room(self, user_name: str, now: float) -> None:
+        live = sum(
+            1 for token in self._tokens.values() if token.user_name == user_name and token.ends_at > now
+        )
+        if live >= TOKENS_PER_USER_MAX:
+            raise BailiwickError(
+                Code.RESOURCE_EXHAUSTED,
+                f"User '{user_name}' has {live} tokens, the most there may be. Revoke one first.",
+                retryable=False,
+            )
 
     async def _insert(self, token: StaticToken) -> None:
         values = {
@@ -137,27 +155,26 @@ class StaticTokens(BearerCheck):
             "expires_at": token.expires_at,
         }
         try:
-            async with self._database.asynchronous.begin() as connection:
-                await connection.execute(insert(schema.tokens).values(values))
+            await self._changing.commit(insert(schema.tokens).values(values))
         except IntegrityError as error:
             # The user was dropped after we looked.
             raise unknown_user(token.user_name) from error
 
     async def _revoke(self, token_id: str) -> None:
-        async with self._changing:
+        async def revoke() -> None:
             token = self._tokens.get(token_id)
             if token is None:
                 raise unknown_token()
             if token.revoked_at is None:
                 revoked = replace(token, revoked_at=self._now())
-                async with self._database.asynchronous.begin() as connection:
-                    await connection.execute(
-                        update(schema.tokens)
-                        .where(schema.tokens.c.id == token_id)
-                        .values(revoked_at=revoked.revoked_at)
-                    )
+                is_it = schema.tokens.c.id == token_id
+                await self._changing.commit(
+                    update(schema.tokens).where(is_it).values(revoked_at=revoked.revoked_at)
+                )
                 if token_id in self._tokens:
                     self._tokens[token_id] = revoked
+
+        await self._changing.run(revoke)
 
     def _forget_user(self, user_name: str) -> None:
         self._tokens = {key: token for key, token in self._tokens.items() if token.user_name != user_name}

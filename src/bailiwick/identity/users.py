@@ -1,11 +1,11 @@
 """The users of this gateway: kept in the database, answered from memory.
 
 Every call of every client asks for a user's present state, so the store holds all of them in memory and
-changes both together. That is right as long as one gateway owns the database (see `database/lock.py`).
-Passwords are hashed before they come here.
+changes both together. Where several gateways share the database, a change is made only to what is current
+there, and what others change comes to memory by `catch_up` (see `database/changes.py`). Passwords are hashed
+before they come here.
 """
 
-import asyncio
 import json
 import re
 import secrets
@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy import delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bailiwick.clock import Clock, wall
-from bailiwick.database import schema
+from bailiwick.database import revisions, schema
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import ADMIN, BUILT_IN_ROLES, DEFAULT_TENANT, Principal
 from bailiwick.identity.unbroken import Unbroken
+from bailiwick.identity.unovertaken import Unovertaken
 
 NAME_CHARS_MAX = 128
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}", re.ASCII)
@@ -59,13 +61,25 @@ class UserStore:
         self._database = database
         self._now = now
         self._users: dict[str, User] = {}
-        self._changing = asyncio.Lock()
+        self._changing = Unovertaken(database, revisions.USERS, self._read)
         self._unbroken = Unbroken()
         self._on_drop: list[Callable[[str], None]] = []
 
     async def load(self) -> None:
-        async with self._database.asynchronous_reads.connect() as connection:
-            rows = (await connection.execute(select(schema.users))).all()
+        await self._changing.load()
+
+    @property
+    def revision(self) -> int:
+        """Up to which change in the database, by whomever, this is known to be complete."""
+        return self._changing.revision
+
+    async def catch_up(self) -> None:
+        """Take in what other gateways have changed."""
+        await self._changing.catch_up()
+
+    async def _read(self, connection: AsyncConnection) -> None:
+        rows = (await connection.execute(select(schema.users))).all()
+        before = self._users
         self._users = {
             row.name: User(
                 name=row.name,
@@ -78,6 +92,8 @@ class UserStore:
             )
             for row in rows
         }
+        for name in before.keys() - self._users.keys():
+            self._tell_dropped(name)
 
     async def close(self) -> None:
         await self._unbroken.wait()
@@ -141,25 +157,29 @@ class UserStore:
         await self._unbroken.run(self._drop(name, first))
 
     async def _add(self, name: str, roles: frozenset[str], password_hash: str | None, tenant: str) -> User:
-        async with self._changing:
-            if len(self._users) >= USERS_MAX:
-                raise BailiwickError(
-                    Code.RESOURCE_EXHAUSTED,
-                    f"There are {USERS_MAX} users, the most there may be.",
-                    retryable=False,
-                )
-            if any(name.casefold() == other.casefold() for other in self._users):
-                raise BailiwickError(
-                    Code.INVALID_ARGUMENTS,
-                    f"User '{name}' exists already.",
-                    sqlstate="42710",
-                    details={"reason": "duplicate", "kind": "user"},
-                )
+        async def add() -> User:
+            self._check_new(name)
             user = User(name, roles, tenant, self._now(), _generation(), password_hash=password_hash)
-            async with self._database.asynchronous.begin() as connection:
-                await connection.execute(insert(schema.users).values(name=name, **_columns(user)))
+            await self._changing.commit(insert(schema.users).values(name=name, **_columns(user)))
             self._users[name] = user
             return user
+
+        return await self._changing.run(add)
+
+    def _check_new(self, name: str) -> None:
+        if len(self._users) >= USERS_MAX:
+            raise BailiwickError(
+                Code.RESOURCE_EXHAUSTED,
+                f"There are {USERS_MAX} users, the most there may be.",
+                retryable=False,
+            )
+        if any(name.casefold() == other.casefold() for other in self._users):
+            raise BailiwickError(
+                Code.INVALID_ARGUMENTS,
+                f"User '{name}' exists already.",
+                sqlstate="42710",
+                details={"reason": "duplicate", "kind": "user"},
+            )
 
     async def _change(
         self,
@@ -169,7 +189,7 @@ class UserStore:
         disabled: bool | None,
         tenant: str | None,
     ) -> User:
-        async with self._changing:
+        async def change() -> User:
             before = self.require(name)
             after = replace(
                 before,
@@ -184,28 +204,37 @@ class UserStore:
             await self._store(after)
             return after
 
+        return await self._changing.run(change)
+
     async def _rehash(self, name: str, old_hash: str, new_hash: str) -> None:
-        async with self._changing:
+        async def rehash() -> None:
             user = self._users.get(name)
             if user is not None and user.password_hash == old_hash:
                 await self._store(replace(user, password_hash=new_hash))
 
+        await self._changing.run(rehash)
+
     async def _drop(self, name: str, first: Callable[[], Awaitable[None]] | None) -> None:
-        async with self._changing:
+        async def drop() -> None:
             self._keep_one_admin(self.require(name))
             if first is not None:
                 await first()
-            async with self._database.asynchronous.begin() as connection:
-                await connection.execute(delete(schema.users).where(schema.users.c.name == name))
+            # The tokens go with their user, in the database as in the memory of every gateway.
+            gone = delete(schema.users).where(schema.users.c.name == name)
+            await self._changing.commit(gone, besides=revisions.TOKENS)
             del self._users[name]
-            for callback in self._on_drop:
-                callback(name)
+            self._tell_dropped(name)
+
+        await self._changing.run(drop)
 
     async def _store(self, user: User) -> None:
         statement = update(schema.users).where(schema.users.c.name == user.name).values(**_columns(user))
-        async with self._database.asynchronous.begin() as connection:
-            await connection.execute(statement)
+        await self._changing.commit(statement)
         self._users[user.name] = user
+
+    def _tell_dropped(self, name: str) -> None:
+        for callback in self._on_drop:
+            callback(name)
 
     def _keep_one_admin(self, leaving: User) -> None:
         others = (user for user in self._users.values() if user.name != leaving.name)

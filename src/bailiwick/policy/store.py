@@ -2,8 +2,9 @@
 
 What is current is one immutable value that any thread may read at any time. Changes are made one after the
 other, in a thread that may wait: whoever comes from the event loop awaits `change`, the facade's threads call
-what is not asynchronous. Right as long as one gateway owns the database (see `database/lock.py`). It does not
-ask whether somebody may change policies: `administration.py` does.
+what is not asynchronous. Where several gateways share the database, each change is made to what is current
+there, and what others change comes to memory by `catch_up` (see `database/changes.py`). It does not ask
+whether somebody may change policies: `administration.py` does.
 """
 
 import asyncio
@@ -13,9 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, delete, insert, select, tuple_
+from sqlalchemy.exc import IntegrityError
 
 from bailiwick.clock import Clock, wall
-from bailiwick.database import schema
+from bailiwick.database import revisions, schema
 from bailiwick.database.database import Database
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
@@ -25,6 +27,8 @@ from bailiwick.policy import changes, draft, encoding, happenings, validation
 from bailiwick.policy.model import EMPTY, BoundColumn, Policies
 
 HISTORY_ROWS_MAX = 1_000
+ATTEMPTS_MAX = 20
+"""Of one change, while others are always quicker."""
 ROWS_AT_ONCE_MAX = 400
 
 
@@ -46,13 +50,18 @@ class PolicyStore:
         self._database = database
         self._now = now
         self._current = EMPTY
+        self._revision = revisions.UNKNOWN
         self._changing = threading.Lock()
         self._unbroken = Unbroken()
         self._on_change: list[Callable[[Policies], None]] = []
 
     async def load(self) -> None:
         """Read everything. Raises UnusableDatabaseError rather than to serve a part of it."""
-        self._current = await asyncio.to_thread(self._read)
+        self._current, self._revision = await asyncio.to_thread(self._read)
+
+    async def catch_up(self) -> None:
+        """Take in what other gateways have changed."""
+        await asyncio.to_thread(self._catch_up)
 
     async def close(self) -> None:
         """Wait for changes that are under way."""
@@ -63,8 +72,16 @@ class PolicyStore:
         """As of now. Whoever decides several things keeps the one it began with."""
         return self._current
 
+    @property
+    def revision(self) -> int:
+        """Up to which change in the database, by whomever, `current` is known to be complete."""
+        return self._revision
+
     def on_change(self, callback: Callable[[Policies], None]) -> None:
-        """`callback` gets each new version, in the thread that made it, right after it became current."""
+        """`callback` gets each new version, in the thread that made it, right after it became current.
+
+        Of what other gateways make in quick succession it may get only the last.
+        """
         self._on_change.append(callback)
 
     async def change(
@@ -126,22 +143,35 @@ class PolicyStore:
     def _change(
         self, wishes: tuple[changes.Wish, ...], by: Principal, expected_version: int | None
     ) -> Policies:
-        with self._changing:
-            before = self._current
+        def wanted(before: Policies) -> Policies:
             if expected_version is not None and expected_version != before.version:
-                raise BailiwickError(
-                    Code.COMMIT_CONFLICT,
-                    f"The policies have been changed meanwhile: they are at version {before.version}, not "
-                    f"{expected_version}. Look at them again, then repeat.",
-                    details={"reason": "version", "kind": "policy"},
-                )
+                raise _changed_meanwhile(before.version, expected_version)
             after = draft.applied(before, wishes)
             validation.check(after, before)
-            return self._store(before, after, by, wishes)
+            return after
+
+        return self._made(wanted, by, wishes)
 
     def _happened(self, happening: changes.Happening, by: Principal) -> Policies:
+        return self._made(lambda before: happenings.after(before, happening), by, (happening,))
+
+    def _made(
+        self, wanted: Callable[[Policies], Policies], by: Principal, what: tuple[changes.Change, ...]
+    ) -> Policies:
+        """Make current what `wanted` makes of what is current, once nobody is quicker."""
         with self._changing:
-            return self._store(self._current, happenings.after(self._current, happening), by, (happening,))
+            for _ in range(ATTEMPTS_MAX):
+                if self._database.is_shared:
+                    self._take_in_others()
+                try:
+                    return self._store(self._current, wanted(self._current), by, what)
+                except (revisions.OvertakenError, IntegrityError):
+                    self._take_in_others()
+        raise BailiwickError(
+            Code.COMMIT_CONFLICT,
+            "Others change policies all the time. Try again.",
+            details={"reason": "version", "kind": "policy"},
+        )
 
     def _store(
         self, before: Policies, after: Policies, by: Principal, what: tuple[changes.Change, ...]
@@ -150,25 +180,51 @@ class PolicyStore:
             return before
         after = replace(after, version=before.version + 1).indexed()
         removed, added = encoding.difference(before, after)
+        known, self._revision = self._revision, revisions.UNKNOWN
         with self._database.synchronous.begin() as connection:
-            _write(connection, removed, added)
+            revision = revisions.advance(connection, revisions.POLICY, expected=known)
             connection.execute(insert(schema.policy_versions).values(self._version(after.version, by, what)))
-        self._current = after
+            _write(connection, removed, added)
+        self._become(after, revision)
+        return after
+
+    def _become(self, after: Policies, revision: int) -> None:
+        self._current, self._revision = after, revision
         for callback in self._on_change:
             callback(after)
-        return after
+
+    def _catch_up(self) -> None:
+        with self._changing:
+            self._take_in_others()
+
+    def _take_in_others(self) -> None:
+        with self._database.synchronous_reads.begin() as connection:
+            is_latest = revisions.current(connection, revisions.POLICY) == self._revision
+        if not is_latest:
+            self._become(*self._read())
 
     def _version(self, version: int, by: Principal, what: tuple[changes.Change, ...]) -> dict[str, object]:
         said = json.dumps([str(change) for change in what], ensure_ascii=False)
         return {"version": version, "at": self._now(), "principal": by.name, "actor": by.actor, "what": said}
 
-    def _read(self) -> Policies:
+    def _read(self) -> tuple[Policies, int]:
         versions, elements = schema.policy_versions, schema.policy_elements
         newest = select(versions.c.version).order_by(versions.c.version.desc()).limit(1)
         with self._database.synchronous_reads.begin() as connection:
+            revision = revisions.current(connection, revisions.POLICY)
             version = connection.execute(newest).scalar_one_or_none() or 0
             found = connection.execute(select(elements.c.kind, elements.c.definition)).all()
-        return encoding.policies_of(version, (encoding.Row(row.kind, row.definition) for row in found))
+        rows = (encoding.Row(row.kind, row.definition) for row in found)
+        return encoding.policies_of(version, rows), revision
+
+
+def _changed_meanwhile(version: int, expected_version: int) -> BailiwickError:
+    return BailiwickError(
+        Code.COMMIT_CONFLICT,
+        f"The policies have been changed meanwhile: they are at version {version}, not "
+        f"{expected_version}. Look at them again, then repeat.",
+        details={"reason": "version", "kind": "policy"},
+    )
 
 
 def _write(connection: Connection, removed: list[encoding.Row], added: list[encoding.Row]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bailiwick.identity.abilities import EVERYONES, Whose
-from bailiwick.ids import QueryId
+from bailiwick.ids import GatewayId, QueryId
 from bailiwick.queries.query import Failure, Query, State
 from bailiwick.queries.store import QueryStore
 
@@ -31,6 +31,10 @@ class MemoryQueryStore(QueryStore):
         for query in unfinished:
             self._queries[query.id] = replace(query, state=State.FAILED, failure=failure, finished_at=at)
         return len(unfinished)
+
+    async def owner(self, query_id: QueryId) -> GatewayId | None:
+        del query_id
+        return None
 
     async def prune(self, *, created_before: float) -> int:
         old = [

@@ -1,17 +1,17 @@
-"""Queries remembered in the gateway's database."""
+"""Queries remembered in the gateway's database, which other gateways may share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, delete, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import ColumnElement, RowMapping, Update, delete, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from bailiwick.database.database import Database
 from bailiwick.database.schema import queries as table
 from bailiwick.engines.description import Kind
 from bailiwick.errors import Code
 from bailiwick.identity.abilities import EVERYONES, Whose
-from bailiwick.ids import NodeId, QueryId
+from bailiwick.ids import GatewayId, NodeId, QueryId
 from bailiwick.queries.query import Failure, Query, State
 from bailiwick.queries.store import QueryStore
 
@@ -23,16 +23,34 @@ def _is_terminal(column: ColumnElement[str]) -> ColumnElement[bool]:
     return or_(*(column == state for state in _TERMINAL))
 
 
+def failed(whose: ColumnElement[bool], failure: Failure, *, at: float) -> Update:
+    """The statement that fails those of `whose` queries that have not ended."""
+    return (
+        update(table)
+        .where(whose, ~_is_terminal(table.c.state))
+        .values(
+            state=State.FAILED.value,
+            error_code=failure.code.value,
+            error_message=failure.message,
+            finished_at=at,
+        )
+    )
+
+
 class SqlQueryStore(QueryStore):
-    def __init__(self, database: Database) -> None:
+    """`owner` says which gateway runs what is saved here, if there are several."""
+
+    def __init__(self, database: Database, owner: Callable[[], GatewayId | None] = lambda: None) -> None:
         self._database = database
-        self._upsert = _upsert()
+        self._owner = owner
+        self._upsert = _upsert(database.synchronous.dialect.name)
 
     async def save(self, queries: Sequence[Query]) -> None:
         if not queries:
             return
         async with self._database.asynchronous.begin() as connection:
-            await connection.execute(self._upsert, [_row(query) for query in queries])
+            owner = self._owner()
+            await connection.execute(self._upsert, [{**_row(query), "owner": owner} for query in queries])
 
     async def find(self, query_id: QueryId) -> Query | None:
         async with self._database.asynchronous_reads.connect() as connection:
@@ -51,18 +69,15 @@ class SqlQueryStore(QueryStore):
             return [_query(row) for row in rows.mappings()]
 
     async def fail_unfinished(self, failure: Failure, *, at: float) -> int:
-        statement = (
-            update(table)
-            .where(~_is_terminal(table.c.state))
-            .values(
-                state=State.FAILED.value,
-                error_code=failure.code.value,
-                error_message=failure.message,
-                finished_at=at,
-            )
-        )
+        statement = failed(table.c.owner.is_(None), failure, at=at)
         async with self._database.asynchronous.begin() as connection:
             return int((await connection.execute(statement)).rowcount)
+
+    async def owner(self, query_id: QueryId) -> GatewayId | None:
+        async with self._database.asynchronous_reads.connect() as connection:
+            found = await connection.execute(select(table.c.owner).where(table.c.id == query_id))
+            owner = found.scalar_one_or_none()
+        return None if owner is None else GatewayId(owner)
 
     async def prune(self, *, created_before: float) -> int:
         statement = delete(table).where(table.c.created_at < created_before, _is_terminal(table.c.state))
@@ -70,8 +85,8 @@ class SqlQueryStore(QueryStore):
             return int((await connection.execute(statement)).rowcount)
 
 
-def _upsert() -> Any:
-    statement = insert(table)
+def _upsert(dialect: str) -> Any:
+    statement: Any = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
     changing = [
         *("kind", "state", "node_id", "error_code", "error_message"),
         *("started_at", "finished_at", "rows", "bytes"),

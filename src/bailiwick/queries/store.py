@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from bailiwick.identity.abilities import EVERYONES, Whose
-from bailiwick.ids import QueryId
+from bailiwick.ids import GatewayId, QueryId
 from bailiwick.queries.query import Failure, Query
 
 
@@ -30,7 +30,14 @@ class QueryStore(ABC):
 
     @abstractmethod
     async def fail_unfinished(self, failure: Failure, *, at: float) -> int:
-        """Mark every query that has not ended as failed. How many there were."""
+        """Mark every query that has not ended, and that no gateway owns, as failed. How many there were.
+
+        What a gateway owns is failed when that is known to be gone: see `owners.py`.
+        """
+
+    @abstractmethod
+    async def owner(self, query_id: QueryId) -> GatewayId | None:
+        """The gateway that runs the query or ran it; None where nobody owns it or it is not known."""
 
     @abstractmethod
     async def prune(self, *, created_before: float) -> int:

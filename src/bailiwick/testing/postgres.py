@@ -108,8 +108,8 @@ class PrivatePostgres:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Throw everybody out and end. Fine if it does not run."""
-        self._end(signal.SIGINT)
+        """Throw everybody out and end at once: the next start mends what is left. Fine if it does not run."""
+        self._end(signal.SIGQUIT)
 
     def pause(self) -> None:
         """Have it hang: connections stay, and nothing answers."""
