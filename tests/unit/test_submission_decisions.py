@@ -25,6 +25,7 @@ from bailiwick.queries.submissions import (
     checked_key,
     decide,
     digest_of,
+    outcome_of,
     part_of,
 )
 
@@ -98,6 +99,29 @@ def test_one_that_began_and_is_not_on_record_at_all_is_unknown() -> None:
     assert isinstance(verdict, Answer)
     assert isinstance(verdict.outcome, Broke)
     assert verdict.outcome.is_unknown
+
+
+@pytest.mark.parametrize(
+    ("error", "has_started", "expected"),
+    [
+        (BailiwickError(Code.DIVISION_BY_ZERO, "x"), True, False),
+        (BailiwickError(Code.DIVISION_BY_ZERO, "x"), False, None),
+        (BailiwickError(Code.COMMIT_CONFLICT, "x"), True, None),
+        (BailiwickError(Code.COMMIT_CONFLICT, "x").outcome_unknown(), True, True),
+        (BailiwickError(Code.RESOURCE_EXHAUSTED, "x"), False, None),
+        (failures.timed_out(1.0), True, True),
+        (failures.timed_out(1.0), False, None),
+        (failures.cancelled_by("ann"), True, True),
+        (failures.client_left(), False, None),
+        (failures.shutting_down(), True, True),
+    ],
+)
+def test_how_a_change_ended_says_whether_it_may_be_tried_again(
+    error: BailiwickError, has_started: bool, expected: bool | None
+) -> None:
+    """None: it may. Otherwise whether its outcome is unknown."""
+    broke = outcome_of(error, has_started=has_started)
+    assert (None if broke is None else broke.is_unknown) is expected
 
 
 @pytest.mark.parametrize("text", ["a", "order-17", "0b8f/2:x+y=~._-", "x" * 128])

@@ -27,6 +27,7 @@ from bailiwick.engines.description import Kind, full_name
 from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.write import WriteMode
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId
 from bailiwick.names import InvalidNameError, checked_table
@@ -80,6 +81,8 @@ class IngestRequest:
     if_exists: IfExists
     timeout_s: float | None = None
     """How long it may take without getting on; None for the configured default."""
+    placement: Placement | None = None
+    """Where it may run; None for what roles and the server say."""
 
 
 class Queries(Protocol):
@@ -128,7 +131,11 @@ class IngestService:
         """
         target = _target(request)
         statement = Statement(
-            f"INGEST INTO {full_name(target)}", request.principal, request.door, timeout_s=request.timeout_s
+            f"INGEST INTO {full_name(target)}",
+            request.principal,
+            request.door,
+            timeout_s=request.timeout_s,
+            placement=request.placement,
         )
 
         async def work(running: Running, side: SparkSide) -> None:

@@ -36,6 +36,8 @@ STRANGER_S: Final = 10.0
 SETTLE_S: Final = 5.0
 """How long after a query's end its outcome may still come in."""
 
+_CUT_OFF: Final = frozenset({Code.QUERY_TIMEOUT, Code.QUERY_CANCELLED, Code.CIRCUIT_BREAKER_OPEN})
+"""With these a change was ended from outside: how far it had come by then, the error does not say."""
 _KEY: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._~:+/=-]{{0,{KEY_CHARS_MAX - 1}}}")
 
 
@@ -180,7 +182,8 @@ def _lost() -> Broke:
 
 def outcome_of(error: BailiwickError, *, has_started: bool) -> Broke | None:
     """How a change that began has ended; None if it changed nothing and may as well be tried again."""
-    is_unknown = error.details.get("outcome") == "unknown"
+    is_cut_off = has_started and error.code in _CUT_OFF
+    is_unknown = is_cut_off or error.details.get("outcome") == "unknown"
     if not is_unknown and (error.retryable or not has_started):
         return None
     return Broke(error.code, error.message, error.sqlstate, error.details, is_unknown)

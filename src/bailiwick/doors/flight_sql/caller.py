@@ -64,12 +64,11 @@ class Caller:
 
     def meant(self, sql: str, parameters: Row, settings: SessionSettings) -> Statement:
         """`sql` as this caller meant it when these were the session's settings."""
-        statement = settings.statement(sql, self.principal, DOOR)
+        statement = self.wishes.over(settings).statement(sql, self.principal, DOOR)
         return replace(
             statement,
             parameters=parameters,
             compressed=self.driver.reads_compressed,
-            placement=self.wishes.placement or statement.placement,
             submission=self.wishes.key,
         )
 

@@ -184,7 +184,7 @@ class FlightSqlDoor:
                 bound = await self._bound.bind(principal, handle, first_message, rest)
                 return _put_result(sql.DoPutPreparedStatementResult(prepared_statement_handle=bound))
             case Ingest():
-                settings = caller.settings
+                settings = caller.wishes.over(caller.settings)
                 if caller.wishes.key is not None:
                     raise BailiwickError(
                         Code.NOT_SUPPORTED, "An ingest takes no idempotency key: its rows are not compared."

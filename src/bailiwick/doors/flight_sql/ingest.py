@@ -13,6 +13,7 @@ from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql import commands
 from bailiwick.doors.flight_sql.wire import parse
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId, new_query_id
 from bailiwick.queries import failures
@@ -26,7 +27,7 @@ Announce = Callable[[QueryId], Awaitable[None]]
 
 
 class Settings(Protocol):
-    """What a client's session says of names and time."""
+    """What a client's session says of names, time and place."""
 
     @property
     def catalog(self) -> str: ...
@@ -36,6 +37,9 @@ class Settings(Protocol):
 
     @property
     def timeout_s(self) -> float | None: ...
+
+    @property
+    def placement(self) -> Placement | None: ...
 
 
 class Ingests(Protocol):
@@ -73,6 +77,7 @@ class IngestDoor:
             IfMissing(command.if_missing.value),
             IfExists(command.if_exists.value),
             timeout_s=settings.timeout_s,
+            placement=settings.placement,
         )
         query_id = new_query_id()
 

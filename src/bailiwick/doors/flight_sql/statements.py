@@ -111,7 +111,7 @@ class Statements:
             statement.schema,
             self._announced.announce(),
             statement.parameters,
-            replace(statement.settings, placement=caller.wishes.placement or statement.settings.placement),
+            caller.wishes.over(statement.settings),
             caller.wishes.key,
         )
 

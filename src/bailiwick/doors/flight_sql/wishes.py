@@ -4,12 +4,13 @@
 says where it may run. What a session says holds where a call says nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bailiwick.doors.flight_sql.authentication import Context
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.placement import Placement
+from bailiwick.queries.client_sessions import SessionSettings
 from bailiwick.queries.statement import SubmissionKey
 from bailiwick.queries.submissions import checked_key
 
@@ -21,6 +22,10 @@ PLACEMENT_HEADER: Final = "bailiwick-placement"
 class Wishes:
     key: SubmissionKey | None = None
     placement: Placement | None = None
+
+    def over(self, settings: SessionSettings) -> SessionSettings:
+        """A session's settings, for the statement of this call."""
+        return settings if self.placement is None else replace(settings, placement=self.placement)
 
 
 NO_WISHES: Final = Wishes()
