@@ -12,6 +12,7 @@ import bailiwick
 from bailiwick.cli import audit, commits, policy, tokens, users
 from bailiwick.cli.demo import demo
 from bailiwick.cli.doctor import doctor
+from bailiwick.cli.engine import engine
 from bailiwick.cli.query import query
 from bailiwick.cli.serve import serve
 from bailiwick.cli.settings import check_config
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("serve")(serve)
+app.command("engine")(engine)
 app.command("demo")(demo)
 app.command("query")(query)
 app.command("top")(top)

@@ -14,12 +14,12 @@ from pathlib import Path
 from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.jars import Jars
 from bailiwick.engines.java import Java
+from bailiwick.engines.surroundings import ALONE, LOOPBACK, Surroundings, network_safety
 
 CATALOG = "lake"
 OUT_OF_MEMORY_EXIT_CODE = 3
 """What Java exits with under `-XX:+ExitOnOutOfMemoryError`."""
 
-_LOOPBACK = "127.0.0.1"
 _SPARE_THREADS = 4
 _HEAP_BYTES_DEFAULT = 8 << 30
 _ROW_GROUP_BYTES = 16 << 20
@@ -99,14 +99,22 @@ def new_token() -> str:
 
 
 def engine_properties(
-    config: EngineConfig, places: Places, jars: Jars, *, token: str, catalog_uri: str, cores: int
+    config: EngineConfig,
+    places: Places,
+    jars: Jars,
+    *,
+    token: str,
+    catalog_uri: str,
+    cores: int,
+    surroundings: Surroundings = ALONE,
 ) -> dict[str, str]:
     """Spark's configuration. What a session could use to weaken another is static here."""
     return {
+        **surroundings.more,
         **_threads(config.master, cores),
         "spark.app.name": "bailiwick",
         **_connect(token),
-        **_network(config, jars),
+        **_network(config, jars, surroundings.driver_host),
         **_catalog(places, catalog_uri),
         **_results(config, cores),
         **_safety(),
@@ -139,7 +147,7 @@ def _threads(master: str, cores: int) -> dict[str, str]:
 def _connect(token: str) -> dict[str, str]:
     return {
         "spark.connect.authenticate.token": token,
-        "spark.connect.grpc.binding.address": _LOOPBACK,
+        "spark.connect.grpc.binding.address": LOOPBACK,
         # Spark takes a free port and `io.bailiwick.Engine` tells which: no race for one that we picked.
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.extensions.relation.classes": "io.bailiwick.Describe,io.bailiwick.TasksAnswer",
@@ -152,16 +160,20 @@ def _connect(token: str) -> dict[str, str]:
     }
 
 
-def _network(config: EngineConfig, jars: Jars) -> dict[str, str]:
-    loopback = {
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
-        "spark.ui.enabled": "false",
-    }
+def _network(config: EngineConfig, jars: Jars, driver_host: str) -> dict[str, str]:
     if is_local(config.master):
         # Spark's own RPC port believes any process of the machine unless a secret is needed (Spark makes it).
-        return {**loopback, "spark.authenticate": "true"}
-    return {**loopback, "spark.jars": f"{jars.iceberg.as_uri()},{jars.guard.as_uri()}"}
+        return {**_driver(LOOPBACK), "spark.authenticate": "true"}
+    safety = {} if driver_host == LOOPBACK else network_safety()
+    return {
+        **_driver(driver_host),
+        **safety,
+        "spark.jars": f"{jars.iceberg.as_uri()},{jars.guard.as_uri()}",
+    }
+
+
+def _driver(host: str) -> dict[str, str]:
+    return {"spark.driver.host": host, "spark.driver.bindAddress": host, "spark.ui.enabled": "false"}
 
 
 def _catalog(places: Places, uri: str) -> dict[str, str]:
@@ -224,9 +236,16 @@ def _memory(places: Places) -> dict[str, str]:
 
 
 def java_command(
-    java: Java, jars: Jars, places: Places, *, heap_bytes: int, archive_flags: Sequence[str] = ()
+    java: Java,
+    jars: Jars,
+    places: Places,
+    *,
+    heap_bytes: int,
+    archive_flags: Sequence[str] = (),
+    trust_store: Path | None = None,
 ) -> list[str]:
     """The command that runs an engine. It holds no secret."""
+    trust = () if trust_store is None else (f"-Djavax.net.ssl.trustStore={trust_store}",)
     return [
         str(java.executable),
         f"-Xmx{heap_bytes >> 20}m",
@@ -239,6 +258,7 @@ def java_command(
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.net.preferIPv4Stack=true",
         "-Duser.timezone=UTC",
+        *trust,
         f"-Djava.io.tmpdir={places.spill}",
         f"-Dlog4j2.configurationFile={_BESIDE / 'log4j2.xml'}",
         "-cp",
@@ -256,12 +276,14 @@ def class_path(jars: Jars) -> str:
     return os.pathsep.join((str(jars.guard), str(jars.iceberg), f"{jars.pyspark}/*"))
 
 
-def engine_environment(environment: Mapping[str, str], jars: Jars) -> dict[str, str]:
+def engine_environment(
+    environment: Mapping[str, str], jars: Jars, *, driver_host: str = LOOPBACK
+) -> dict[str, str]:
     kept = {name: environment[name] for name in _ENVIRONMENT_KEPT if name in environment}
     return {
         **kept,
         "SPARK_HOME": str(jars.pyspark.parent),
-        "SPARK_LOCAL_IP": _LOOPBACK,
+        "SPARK_LOCAL_IP": driver_host,
         # What `current_user()` answers: never the account that the machine runs it under.
         "SPARK_USER": "bailiwick",
     }

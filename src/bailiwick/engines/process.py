@@ -5,6 +5,7 @@ Starting it again, and what its end means, is decided elsewhere.
 """
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -12,11 +13,46 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, Self
+
+from bailiwick.clock import Clock, monotonic
 
 _LISTENING = re.compile(rb"^bailiwick-engine listening on (\d+)\s*$")
+_MEASURES = b"bailiwick-engine measures "
 _LINE_BYTES_MAX = 64 * 1024
+_NUMBER_MAX: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMeasures:
+    """What the engine says of itself every few seconds, and when it said so.
+
+    It comes from the engine, where users' code runs: good for deciding how much to ask of it, for no more.
+    """
+
+    unified_used: int
+    unified_max: int
+    heap_after_full_gc: int
+    """0 before the first full collection."""
+    heap_max: int
+    active_operations: int
+    told_at: float
+
+    @classmethod
+    def parse(cls, text: bytes, told_at: float) -> Self | None:
+        """None for anything but whole numbers under just these names."""
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        names = cls.__slots__[:-1]
+        if not isinstance(told, dict) or told.keys() != set(names):
+            return None
+        if not all(type(value) is int and 0 <= value <= _NUMBER_MAX for value in told.values()):
+            return None
+        return cls(**told, told_at=told_at)
 
 
 class BoundedLog:
@@ -42,9 +78,14 @@ class BoundedLog:
 class EngineProcess:
     """A running Java. It ends when our end of its standard input closes, that is, whenever we do."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", log: BoundedLog) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", log: BoundedLog, *, clock: Clock = monotonic
+    ) -> None:
         self._process = process
         self._log = log
+        self._clock = clock
+        self.measures: EngineMeasures | None = None
+        """The newest, from a thread of its own; None before the first."""
         self._loop = asyncio.get_running_loop()
         self.pid = process.pid
         self.port: asyncio.Future[int] = self._loop.create_future()
@@ -91,10 +132,16 @@ class EngineProcess:
 
     def _copy(self, output: IO[bytes]) -> None:
         while line := output.readline(_LINE_BYTES_MAX):
+            if line.startswith(_MEASURES):
+                self.measures = self._measured(line) or self.measures
+                continue
             with suppress(OSError):  # A full disk must not stop the engine: it would block on a full pipe.
                 self._log.write(line)
             if (match := _LISTENING.match(line)) and not self.port.done():
                 self._tell(self.port, int(match.group(1)))
+
+    def _measured(self, line: bytes) -> EngineMeasures | None:
+        return EngineMeasures.parse(line.removeprefix(_MEASURES), self._clock())
 
     def _tell(self, future: asyncio.Future[int], value: int) -> None:
         def settle() -> None:

@@ -74,7 +74,8 @@ class RemoteEngine(Engine):
 
     async def wait_ready(self, timeout_s: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._usable.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._usable.wait()
         if not self.is_ready:
             raise _not_there()
 
@@ -92,7 +93,8 @@ class RemoteEngine(Engine):
 
     async def explain_loss(self) -> str | None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._lost.wait(), LOSS_KNOWN_S)
+            async with asyncio.timeout(LOSS_KNOWN_S):
+                await self._lost.wait()
         return self._loss
 
     async def probe(self, timeout_s: float) -> str | None:
