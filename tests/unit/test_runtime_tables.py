@@ -3,24 +3,17 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from bailiwick.errors import Code
-from bailiwick.fleet.memory import MemoryUse, Watermarks
-from bailiwick.fleet.registry import NodeStatus
-from bailiwick.fleet.report import EngineState, Report
-from bailiwick.fleet.vitals import Condition
 from bailiwick.identity.abilities import Whose
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import NodeId, QueryId
-from bailiwick.queries.fleet_nodes import remote_node
 from bailiwick.queries.query import Attempt, Failure, Moment, Query, State
 from bailiwick.queries.sandbox import Sandbox
 from bailiwick.queries.system_tables import Node, SystemTables, nodes_table, queries_table
-from bailiwick.secrets import Secret
 
 ADMIN = Principal("root", frozenset({"admin"}))
 NOW = 1_800_000_000.0
@@ -43,7 +36,7 @@ async def ask(tables: SystemTables, sql: str) -> pa.Table:
 async def test_nodes_say_how_well_and_how_full_they_are_and_never_where(sandbox: Sandbox) -> None:
     node = Node(
         NodeId("one"),
-        "remote",
+        "joined",
         "ready",
         "spark://…",
         engine_class="large",
@@ -114,46 +107,3 @@ async def test_a_query_that_waits_still_has_waited_until_now(sandbox: Sandbox) -
 async def test_a_query_whose_story_is_forgotten_does_not_say_how_long_it_waited(sandbox: Sandbox) -> None:
     ended = replace(WAITING, state=State.FINISHED, finished_at=NOW)
     assert (await story_of(sandbox, ended))["queued_ms"] is None
-
-
-def reported(**changes: Any) -> Report:
-    return Report(
-        **{
-            "node_id": NodeId("east-1"),
-            "life": "life-1",
-            "address": "10.1.2.3:7777",
-            "version": "0.1.0",
-            "spark_version": "4.1.4",
-            "master": "local[4]",
-            "cores": 4,
-            "heap_bytes": 1 << 30,
-            "state": EngineState.READY,
-            "memory": MemoryUse(unified_ratio=0.2, rss_ratio=0.8),
-            "active_operations": 3,
-            "engine_token": Secret("token-of-the-engine"),
-            "catalog_credential": Secret("credential-of-the-engine"),
-            "stamp_key": Secret("key-of-the-engine"),
-            **changes,
-        }
-    )
-
-
-def test_an_engine_elsewhere_is_shown_as_it_was_reported_without_address_and_secrets() -> None:
-    status = NodeStatus(reported(), Condition.DEMOTED, "three heartbeats missed", lives=3, unheard_s=16.5)
-    node = remote_node(status, None, Watermarks())
-    assert (node.kind, node.state, node.health, node.why) == (
-        "remote",
-        "ready",
-        "demoted",
-        "three heartbeats missed",
-    )
-    assert (node.watermark, node.memory_utilization, node.active, node.restarts) == ("orange", 0.8, 3, 2)
-    assert node.heartbeat_age_s == 16.5
-    assert "10.1.2.3" not in repr(node)
-    assert "of-the-engine" not in repr(node)
-
-
-def test_a_healthy_engine_gives_no_reason() -> None:
-    status = NodeStatus(reported(memory=MemoryUse()), Condition.HEALTHY, "", lives=1, unheard_s=0.5)
-    node = remote_node(status, None, Watermarks())
-    assert (node.health, node.why, node.watermark, node.restarts) == ("healthy", None, "green", 0)

@@ -27,7 +27,7 @@ NOW = 4_000_000_000.0
 
 NODE = Node(
     NodeId("east-1"),
-    "remote",
+    "joined",
     "ready",
     "local[4]",
     cores=4,
