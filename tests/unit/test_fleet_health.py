@@ -328,7 +328,7 @@ def test_a_drain_that_we_asked_for_lasts_until_the_next_life_and_is_no_flap(heal
 def test_a_drain_holds_for_all_of_a_life_even_if_that_was_thought_to_be_over(healthy: Watch) -> None:
     healthy.tell(DrainAsked(A))
     healthy.fall_silent(A)
-    healthy.wait(30)
+    healthy.wait(310)
     assert healthy.condition() is Condition.GONE
     healthy.beat(report("a"))
     assert healthy.condition() is Condition.DRAINING
@@ -336,10 +336,14 @@ def test_a_drain_holds_for_all_of_a_life_even_if_that_was_thought_to_be_over(hea
     assert healthy.condition() is Condition.HEALTHY
 
 
-def test_one_that_drained_and_fell_silent_has_left(healthy: Watch) -> None:
+def test_what_one_that_drains_has_begun_may_end_even_if_its_heartbeats_stop(healthy: Watch) -> None:
     healthy.beat(report("a", state=EngineState.DRAINING))
     healthy.fall_silent(A)
-    healthy.wait(16)
+    healthy.wait(290)
+    assert healthy.condition() is Condition.DRAINING
+    assert "did not come" in healthy.of().why
+    assert Forget(A, report("a").life) not in healthy.said
+    healthy.wait(15)
     assert healthy.condition() is Condition.GONE
     assert Forget(A, report("a").life) in healthy.said
 

@@ -199,8 +199,6 @@ def _noting_silence(rules: HealthRules, engine: EngineHealth, now_s: float) -> E
         if engine.condition is Condition.HEALTHY:
             engine = counting_flap(rules, engine, now_s)
         engine = replace(engine, silent=f"its last {rules.misses_max} heartbeats did not come")
-    if engine.is_draining:
-        return replace(engine, left="it has drained and left")
     if unheard_s > rules.forget_after_s:
         return replace(engine, left=f"it has been silent for {rules.forget_after_s:g} s")
     return engine
@@ -212,7 +210,9 @@ def _condition(rules: HealthRules, engine: EngineHealth, now_s: float) -> tuple[
     if engine.left is not None:
         return Condition.GONE, engine.left
     if engine.is_draining:
-        return Condition.DRAINING, "it takes nothing new and ends what it has begun"
+        # What it has begun may still end, so it is not given up sooner than others.
+        silence = f"; {engine.silent}" if engine.silent else ""
+        return Condition.DRAINING, f"it takes nothing new and ends what it has begun{silence}"
     if engine.report.state is EngineState.STARTING:
         return Condition.UNPROVEN, "it is starting"
     fault = engine.silent or engine.unreachable

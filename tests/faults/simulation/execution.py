@@ -139,6 +139,12 @@ class Execution:
             if inquiry.silent_s >= STREAM_IDLE_S:
                 self._lose(inquiry, lease, "it gave no sign of life")
 
+    def lose_all_on(self, member: Member) -> None:
+        """The way to that life was taken down, and with it goes what still ran there."""
+        for inquiry in list(self._gateway.inquiries.values()):
+            if inquiry.member is member and inquiry.lease is not None:
+                self._lose(inquiry, inquiry.lease, "its engine is gone")
+
     def _stop(self, inquiry: Inquiry, event: machine.Event) -> None:
         self._apply(inquiry, event)
         self._gateway.promises.answer(inquiry.query, type(event).__name__)

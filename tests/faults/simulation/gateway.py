@@ -126,8 +126,10 @@ class Gateway:
             case vitals.Avoid(node_id):
                 self.members[node_id].is_used = False
             case vitals.Forget(node_id):
-                self.members.pop(node_id).is_used = False
+                member = self.members.pop(node_id)
+                member.is_used = False
                 self._resize()
+                self.execution.lose_all_on(member)
             case vitals.Probe(node_id, life):
                 self._probe(node_id, life)
             case vitals.Refuse():

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FREE_MAX_S: Final = 2.5
 """So long an engine may be free while somebody waits who could have it: less than anyone notices."""
 USES_IN_A_MINUTE_MAX: Final = 12
+RETRIES_MAX: Final = 2
 
 
 class PromiseBrokenError(AssertionError):
@@ -159,6 +160,9 @@ class Promises:
         self._require(query.id not in self.answers, "nobody is answered twice", query.id, self.answers)
         self._require(query.state.is_terminal, "an answer is the end", query)
         self._require(bool(answer), "every answer says something", query.id)
+        tried = [attempt.node_id for attempt in query.attempts]
+        self._require(len(tried) <= RETRIES_MAX, "nobody is tried for ever", query)
+        self._require(len({*tried, query.node_id}) == len(tried) + 1, "each try is on another engine", query)
         self.answers[query.id] = answer
 
     def looked_round(self, gateway: Gateway) -> None:
