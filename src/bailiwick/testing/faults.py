@@ -116,7 +116,9 @@ class Struck:
 def _chosen(candidates: Sequence[Hit], fault: Fault, random: Random) -> list[Hit]:
     if not candidates:
         raise LookupError(f"there is no {fault.part} that could be {fault.blow}")
-    return list(candidates) if fault.is_everywhere else [random.choice(candidates)]
+    # The processes of a database are one server.
+    is_whole = fault.is_everywhere or fault.part is Part.DATABASE
+    return list(candidates) if is_whole else [random.choice(candidates)]
 
 
 def _break(line: Line, blow: Literal[Blow.RESET, Blow.CUT, Blow.HUNG, Blow.SLOW]) -> None:
@@ -135,10 +137,10 @@ def _break(line: Line, blow: Literal[Blow.RESET, Blow.CUT, Blow.HUNG, Blow.SLOW]
 
 def _send(pid: int, number: signal.Signals, wanted: str) -> None:
     """Return when it has had its effect. A dead process is left for its parent to reap."""
-    process = psutil.Process(pid)
-    os.kill(pid, number)
     deadline = time.monotonic() + _EFFECT_WITHIN_S
-    with suppress(psutil.NoSuchProcess):  # Dead and reaped.
+    with suppress(psutil.NoSuchProcess, ProcessLookupError):  # Dead and reaped.
+        process = psutil.Process(pid)
+        os.kill(pid, number)
         while process.status() != wanted:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{number.name} had no effect on process {pid}")

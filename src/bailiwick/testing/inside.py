@@ -6,9 +6,10 @@ to its engine by way of a `Line`. Nothing of it is in the product: Python import
 starts, and the one written here changes a few functions of the running process.
 """
 
+import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ POLL_S = 0.01
 _HELD_MAX_S = 60.0
 _DIRECTORY = "GATES_DIRECTORY"
 _LINE = "LINE_ADDRESS"
+_DETOURS = "LINES_TO_KEEPERS"
 _SITE = "from bailiwick.testing import inside\n\ninside.install()\n"
 
 
@@ -34,10 +36,19 @@ class Point(StrEnum):
 class Inside:
     """The test's side of it: one directory, which outlives the gateway's processes."""
 
-    def __init__(self, directory: Path, line_address: Callable[[], str] | None = None) -> None:
-        """With `line_address`, the gateway reaches its engine there; where it really is, `engine` tells."""
+    def __init__(
+        self,
+        directory: Path,
+        line_address: Callable[[], str] | None = None,
+        detours: Mapping[str, str] | None = None,
+    ) -> None:
+        """With `line_address`, the gateway reaches its own engine there; `engine` tells where it really is.
+
+        `detours` says by which address each engine of a keeper is reached, instead of the one that it tells.
+        """
         self._directory = directory
         self._line_address = line_address
+        self._detours = dict(detours or {})
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "sitecustomize.py").write_text(_SITE)
 
@@ -45,7 +56,8 @@ class Inside:
     def settings(self) -> dict[str, str]:
         """What the environment of the gateway must have."""
         line = {} if self._line_address is None else {_LINE: self._line_address()}
-        return {"PYTHONPATH": str(self._directory), _DIRECTORY: str(self._directory), **line}
+        ways = {_DETOURS: json.dumps(self._detours)} if self._detours else {}
+        return {"PYTHONPATH": str(self._directory), _DIRECTORY: str(self._directory), **line, **ways}
 
     def close(self, point: Point) -> None:
         self._reached(point).unlink(missing_ok=True)
@@ -79,6 +91,8 @@ def install() -> None:
     _put_gates(directory)
     if line := os.environ.get(_LINE):
         _put_detour(directory, line)
+    if detours := os.environ.get(_DETOURS):
+        _put_detours_to_keepers(json.loads(detours))
 
 
 def _put_gates(directory: Path) -> None:
@@ -134,6 +148,17 @@ def _put_detour(directory: Path, line_address: str) -> None:
         made(self, *arguments, connect=by_the_line, **options)
 
     _replace(EmbeddedEngine, __init__=detoured)
+
+
+def _put_detours_to_keepers(detours: Mapping[str, str]) -> None:
+    from bailiwick.fleet.link import EngineChannel, PlainLink
+
+    opened = PlainLink.open
+
+    def detoured(self: PlainLink, address: str, token: str) -> EngineChannel:
+        return opened(self, detours.get(address, address), token)
+
+    _replace(PlainLink, open=detoured)
 
 
 def _replace(changed: type, **functions: Callable[..., Any]) -> None:

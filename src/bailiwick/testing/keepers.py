@@ -1,95 +1,90 @@
-"""Keepers and engines without Spark: reports made by hand, and a way to engines that the test breaks."""
+"""Engines that join a gateway: `bailiwick engine` as a child process, as a person starts it."""
 
-import asyncio
+import os
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from bailiwick.engines.engine import EngineLost, EngineSession
-from bailiwick.fleet.acceptance import Versions
-from bailiwick.fleet.link import PLAIN, EngineChannel
-from bailiwick.fleet.memory import MemoryUse
-from bailiwick.fleet.report import EngineState, Report
-from bailiwick.fleet.vitals import HealthRules
-from bailiwick.ids import NodeId
-from bailiwick.policy.stamp import StampKey
-from bailiwick.secrets import Secret, new_secret
-from bailiwick.testing.engines import ScriptedEngine
+import psutil
 
-VERSIONS = Versions("1.2.3", "4.1.4")
-RULES = HealthRules(VERSIONS)
+from bailiwick.testing.daemon import Daemon
+from bailiwick.testing.gateway import clean_environment, command
+
+READY = r"^ready node=\S+ engine=(\S+)$"
 
 
-def report_of(name: str = "a", *, state: EngineState = EngineState.READY, **more: Any) -> Report:
-    """What a keeper on this machine would send first."""
-    told: dict[str, Any] = {
-        "node_id": NodeId(name),
-        "life": secrets.token_hex(8),
-        "address": f"127.0.0.1:{7000 + sum(name.encode()) % 1000}",
-        "version": VERSIONS.bailiwick,
-        "spark_version": VERSIONS.spark,
-        "master": "local[2]",
-        "cores": 2,
-        "heap_bytes": 1 << 30,
-        "state": state,
-        "memory": MemoryUse(),
-        "active_operations": 0,
-        "engine_token": new_secret(),
-        "catalog_credential": new_secret(),
-        "stamp_key": Secret(StampKey.new().text),
-    }
-    return Report(**(told | more))
+def new_token_file(file: Path) -> Path:
+    """A token by which keepers are known to the gateway; both are given the file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(secrets.token_urlsafe(32) + "\n")
+    return file
 
 
-def restarted(report: Report, **more: Any) -> Report:
-    """The same engine in its next life: with new secrets."""
-    fresh = report_of(report.node_id)
-    changed = {
-        name: getattr(fresh, name) for name in ("life", "engine_token", "catalog_credential", "stamp_key")
-    }
-    return replace(report, **(changed | more))
+def admitting(token_file: Path) -> dict[str, str]:
+    """The settings of a gateway that takes engines whose keepers show a token of this file."""
+    return {"BAILIWICK__FLEET__TOKEN_FILE": str(token_file)}
 
 
-class ScriptedChannel:
-    """The way to one life of a scripted engine."""
+@dataclass(slots=True)
+class KeptEngine:
+    """A keeper and its engine, by the name `node_id`. It can be started again, on its directory."""
 
-    def __init__(self, address: str, token: str) -> None:
-        self.address = address
-        self.token = token
-        self.engine = ScriptedEngine()
-        self.handles: list[str] = []
-        self.pings = 0
-        self.is_closed = False
+    node_id: str
+    directory: Path
+    gateway_url: str
+    token_file: Path
+    master: str = "local[1]"
+    arguments: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    keeper: Daemon | None = None
 
-    async def open_session(self, handle: str, conf: Mapping[str, str]) -> EngineSession:
-        assert handle in conf.values()  # noqa: S101 - a promise of whoever calls
-        self.handles.append(handle)
-        session = await self.engine.open_session()
-        session.handle = handle
-        return session
+    def start(self) -> None:
+        """Begin, and do not wait."""
+        options = {
+            "--gateway": self.gateway_url,
+            "--master": self.master,
+            "--name": self.node_id,
+            "--data-dir": str(self.directory / "data"),
+            "--token-file": str(self.token_file),
+        }
+        words = [word for option in options.items() for word in option]
+        self.keeper = Daemon.start(
+            self.directory,
+            self.node_id,
+            [command(), "engine", *words, *self.arguments],
+            clean_environment(self.settings),
+        )
 
-    async def ping(self, timeout_s: float) -> None:
-        self.pings += 1
-        if not self.engine.is_ready:
-            await asyncio.sleep(0)
-            raise EngineLost(f"no answer within {timeout_s:g} s")
+    def wait_joined(self) -> str:
+        """Return its address when the gateway has taken it."""
+        return self._keeper.wait_for(READY).group(1)
 
-    async def close(self) -> None:
-        self.is_closed = True
+    def mend(self) -> None:
+        """Start the keeper again if it died."""
+        if not self._keeper.is_alive:
+            self.end()
+            self.start()
 
+    def end(self) -> None:
+        if self.keeper is not None:
+            self.keeper.end()
 
-@dataclass
-class ScriptedLink:
-    """Leads to scripted engines; `channels` are all that were opened, by address, the newest."""
+    @property
+    def pid(self) -> int:
+        return self._keeper.pid
 
-    kind: str = PLAIN
-    channels: dict[str, ScriptedChannel] = field(default_factory=dict)
-    looks: int = 0
+    @property
+    def engine_pid(self) -> int:
+        """The Java that runs Spark now. LookupError while there is none."""
+        for child in psutil.Process(self.pid).children(recursive=True):
+            if child.name() == "java" and child.status() != psutil.STATUS_ZOMBIE:
+                return int(child.pid)
+        raise LookupError(f"{self.node_id} has no engine now")
 
-    def open(self, address: str, token: str) -> EngineChannel:
-        self.channels[address] = ScriptedChannel(address, token)
-        return self.channels[address]
-
-    def look(self) -> None:
-        self.looks += 1
+    @property
+    def _keeper(self) -> Daemon:
+        if self.keeper is None:
+            raise LookupError(f"{self.node_id} was not started")
+        return self.keeper
