@@ -4,6 +4,7 @@ It knows how to ask and how to read a refusal; what to ask is known by `spark_op
 `spark_connect.py`, what a refusal means by `spark_errors.py`.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -67,6 +68,12 @@ class SparkCalls:
             raise (await self.failure(error)).error from error
         except grpc.aio.UsageError as error:
             raise EngineLost(str(error)) from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Nobody cancelled us: gRPC says so to calls whose channel is closed under them.
+            raise EngineLost("the channel was closed") from None
         self._server_session_id = self._server_session_id or response.server_side_session_id
         return response
 
