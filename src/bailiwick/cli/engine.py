@@ -12,52 +12,55 @@ if TYPE_CHECKING:
     from bailiwick.engines.config import EngineConfig
     from bailiwick.keeper.config import KeeperConfig, KeeperFiles
 
+_Gateway = Annotated[
+    str, typer.Option(metavar="URL", help="The gateway's HTTP port: https://HOST:PORT, http:// on loopback.")
+]
+_DataDir = Annotated[
+    Path, typer.Option("--data-dir", metavar="DIR", file_okay=False, help="Where the engine keeps its files.")
+]
+_TokenFile = Annotated[
+    Path, typer.Option(metavar="FILE", help="Service tokens, one a line; the first is sent. Mode 0600.")
+]
+_Master = Annotated[str, typer.Option(help="Any Spark master: local[*], spark://HOST:7077, yarn, k8s://…")]
+_Class = Annotated[str, typer.Option("--class", metavar="NAME", help="Which queries it is for.")]
+_Name = Annotated[
+    str | None, typer.Option(metavar="NODE", help="Its name in the fleet. Default: that of the machine.")
+]
+_Bind = Annotated[str, typer.Option(metavar="ADDRESS", help="Where the gateway reaches the engine.")]
+_Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+_Certificate = Annotated[Path | None, typer.Option(metavar="FILE", help="PEM: what it shows to the gateway.")]
+_Key = Annotated[Path | None, typer.Option(metavar="FILE", help="PEM: the certificate's key.")]
+_Authority = Annotated[Path | None, typer.Option(metavar="FILE", help="PEM: whose certificates it believes.")]
+_Memory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Heap, such as 2g. Default: 8g, at most half the machine.")
+]
+_Cores = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="Queries at once. Default: the cores of this machine.")
+]
+_Properties = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Spark properties of the cluster. Mode 0600.")
+]
+_DrainS = Annotated[
+    float, typer.Option(min=0, max=3600, help="How long running queries may go on after SIGTERM.")
+]
+
 
 def engine(
-    gateway: Annotated[
-        str,
-        typer.Option(metavar="URL", help="The gateway's HTTP port: https://HOST:PORT, http:// on loopback."),
-    ],
-    data_dir: Annotated[
-        Path,
-        typer.Option("--data-dir", metavar="DIR", file_okay=False, help="Where the engine keeps its files."),
-    ],
-    token_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="Service tokens, one a line; the first is sent. Mode 0600.")
-    ],
-    master: Annotated[
-        str, typer.Option(help="Any Spark master: local[*], spark://HOST:7077, yarn, k8s://…")
-    ] = "local[*]",
-    engine_class: Annotated[
-        str, typer.Option("--class", metavar="NAME", help="Which queries it is for.")
-    ] = "general",
-    name: Annotated[
-        str | None, typer.Option(metavar="NODE", help="Its name in the fleet. Default: that of the machine.")
-    ] = None,
-    bind: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where the gateway reaches the engine.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM: what it shows to the gateway.")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM: the certificate's key.")] = None,
-    authority: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM: whose certificates it believes.")
-    ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Heap, such as 2g. Default: 8g, at most half the machine."),
-    ] = None,
-    cores: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Queries at once. Default: the cores of this machine.")
-    ] = None,
-    properties: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Spark properties of the cluster. Mode 0600.")
-    ] = None,
-    drain_s: Annotated[
-        float, typer.Option(min=0, max=3600, help="How long running queries may go on after SIGTERM.")
-    ] = 25.0,
+    gateway: _Gateway,
+    data_dir: _DataDir,
+    token_file: _TokenFile,
+    master: _Master = "local[*]",
+    engine_class: _Class = "general",
+    name: _Name = None,
+    bind: _Bind = "127.0.0.1",
+    port: _Port = 0,
+    certificate: _Certificate = None,
+    key: _Key = None,
+    authority: _Authority = None,
+    memory: _Memory = None,
+    cores: _Cores = None,
+    properties: _Properties = None,
+    drain_s: _DrainS = 25.0,
 ) -> None:
     """Start an engine and bring it to a gateway. Prints `ready node=NAME engine=HOST:PORT` when it is used.
 
@@ -83,7 +86,6 @@ def engine(
                 more=read_properties(properties) if properties else {},
                 drain_s=drain_s,
             )
-            config.check()
             _keep(config)
         except CannotStartError as error:
             raise UsageProblem(str(error)) from error
@@ -113,6 +115,7 @@ def _files(certificate: Path | None, key: Path | None, authority: Path | None) -
 def _keep(config: "KeeperConfig") -> None:
     from bailiwick.cli.grpc_noise import silence_grpc
 
+    config.check()
     silence_grpc()
     import uvloop
 
