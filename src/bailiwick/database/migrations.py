@@ -265,6 +265,14 @@ MIGRATIONS: tuple[Migration, ...] = (
             "ALTER TABLE queries ADD COLUMN owner TEXT",
         ),
     ),
+    Migration(
+        8,
+        "what was tried before a query found its engine, and whether that was a fallback",
+        (
+            "ALTER TABLE queries ADD COLUMN attempts TEXT NOT NULL DEFAULT '[]'",
+            "ALTER TABLE queries ADD COLUMN is_fallback BIGINT NOT NULL DEFAULT 0",
+        ),
+    ),
 )
 
 

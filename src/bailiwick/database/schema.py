@@ -123,6 +123,9 @@ queries = Table(
     Column("actor", Text, nullable=True),
     # The gateway that runs it; null where there is only one.
     Column("owner", Text, nullable=True),
+    # JSON: engine, code, message and seconds of each try before the last.
+    Column("attempts", Text, nullable=False, server_default="[]"),
+    Column("is_fallback", BigInteger, nullable=False, server_default="0"),
     Index("queries_created_at", "created_at"),
     Index("queries_state", "state"),
 )

@@ -1,5 +1,6 @@
 """Queries remembered in the gateway's database, which other gateways may share."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from bailiwick.engines.description import Kind
 from bailiwick.errors import Code
 from bailiwick.identity.abilities import EVERYONES, Whose
 from bailiwick.ids import GatewayId, NodeId, QueryId
-from bailiwick.queries.query import Failure, Query, State
+from bailiwick.queries.query import Attempt, Failure, Query, State
 from bailiwick.queries.store import QueryStore
 
 _TERMINAL = tuple(state.value for state in State if state.is_terminal)
@@ -89,7 +90,7 @@ def _upsert(dialect: str) -> Any:
     statement: Any = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
     changing = [
         *("kind", "state", "node_id", "error_code", "error_message"),
-        *("started_at", "finished_at", "rows", "bytes"),
+        *("started_at", "finished_at", "rows", "bytes", "attempts", "is_fallback"),
     ]
     return statement.on_conflict_do_update(
         index_elements=[table.c.id],
@@ -117,6 +118,8 @@ def _row(query: Query) -> dict[str, Any]:
         "rows": query.rows,
         "bytes": query.bytes,
         "actor": query.actor,
+        "attempts": _written(query.attempts),
+        "is_fallback": int(query.is_fallback),
     }
 
 
@@ -138,4 +141,19 @@ def _query(row: RowMapping) -> Query:
         rows=row["rows"],
         bytes=row["bytes"],
         actor=row["actor"],
+        attempts=_attempts(row["attempts"]),
+        is_fallback=bool(row["is_fallback"]),
+    )
+
+
+def _written(attempts: Sequence[Attempt]) -> str:
+    return json.dumps(
+        [[one.node_id, one.failure.code, one.failure.message, one.elapsed_s] for one in attempts]
+    )
+
+
+def _attempts(text: str) -> tuple[Attempt, ...]:
+    return tuple(
+        Attempt(NodeId(node_id), Failure(Code(code), message), elapsed_s)
+        for node_id, code, message, elapsed_s in json.loads(text)
     )
