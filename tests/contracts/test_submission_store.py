@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from bailiwick.database.config import DatabaseConfig
 from bailiwick.database.database import Database
-from bailiwick.errors import Code
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId
 from bailiwick.queries.submissions import Broke, Done, Outcome, Submission, SubmissionId, SubmissionStore
 from bailiwick.queries.submissions_memory import MemorySubmissionStore
@@ -170,3 +171,13 @@ async def test_of_two_gateways_that_take_over_at_once_one_does(shared: tuple[Dat
         one.take_over(first, submission("q1")), other.take_over(first, submission("q2"))
     )
     assert sorted(taken) == [False, True]
+
+
+async def test_a_database_that_does_not_answer_is_said_to_be_away(tmp_path: Path) -> None:
+    database = Database.open(tmp_path / "bailiwick.db")
+    async with database.asynchronous.begin() as connection:
+        await connection.execute(text("DROP TABLE submissions"))
+    with pytest.raises(BailiwickError) as refused:
+        await SqlSubmissionStore(database).claim(submission(), keys_max=MANY)
+    assert (refused.value.code, refused.value.retryable) == (Code.CATALOG_UNAVAILABLE, True)
+    await database.close()

@@ -5,13 +5,16 @@ Every step is one statement that says in its WHERE what it expects, so that of t
 
 import base64
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bailiwick.database.database import Database
+from bailiwick.database.errors import unavailable
 from bailiwick.database.schema import submissions as table
 from bailiwick.errors import Code
 from bailiwick.ids import QueryId
@@ -32,7 +35,7 @@ class SqlSubmissionStore(SubmissionStore):
     async def claim(self, wanted: Submission, *, keys_max: int) -> Submission | None:
         while True:
             try:
-                async with self._database.asynchronous.begin() as connection:
+                async with self._changing() as connection:
                     return await _claim(connection, wanted, keys_max)
             except IntegrityError:
                 # Somebody else put theirs in between our look and our insert: look again.
@@ -56,13 +59,24 @@ class SqlSubmissionStore(SubmissionStore):
         await self._changed(update(table).where(_held(held)), {"outcome": _dumped(outcome)})
 
     async def prune(self, *, expired_before: float) -> int:
-        async with self._database.asynchronous.begin() as connection:
+        async with self._changing() as connection:
             gone = await connection.execute(delete(table).where(table.c.expires_at <= expired_before))
             return int(gone.rowcount)
 
     async def _changed(self, statement: Any, values: dict[str, Any]) -> bool:
-        async with self._database.asynchronous.begin() as connection:
+        async with self._changing() as connection:
             return bool((await connection.execute(statement.values(values))).rowcount)
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction. CATALOG_UNAVAILABLE if the database does not answer."""
+        try:
+            async with self._database.asynchronous.begin() as connection:
+                yield connection
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            raise unavailable(f"submissions: {type(error).__name__}: {error}") from error
 
 
 async def _claim(connection: AsyncConnection, wanted: Submission, keys_max: int) -> Submission | None:
