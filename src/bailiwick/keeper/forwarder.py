@@ -20,6 +20,7 @@ CONNECTIONS_MAX: Final = 64
 HANDSHAKE_TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 5.0
 LAST_WORDS_S: Final = 2.0
+IDLE_PROBE_S: Final = 60
 CHUNK_BYTES: Final = 256 * 1024
 _BACKLOG: Final = 64
 _LOOPBACK: Final = "127.0.0.1"
@@ -94,6 +95,9 @@ class Forwarder:
             if self._aim is None or len(self._connections) >= self._connections_max:
                 accepted.close()
                 continue
+            # A gateway that vanished must not hold its place for ever.
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_PROBE_S)
             task = asyncio.create_task(self._serve(accepted, self._aim))
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
