@@ -14,6 +14,7 @@ from bailiwick import __version__
 from bailiwick.doors.http.engines import engine_routes
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.engines.config import EngineConfig
+from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.process import EngineProcess
 from bailiwick.fleet.acceptance import Versions
 from bailiwick.fleet.registry import CatalogUris, Registry
@@ -26,6 +27,7 @@ from bailiwick.keeper.engine import EngineStarter, Life
 from bailiwick.keeper.forwarder import Forwarder
 from bailiwick.keeper.gateway import GatewayCalls
 from bailiwick.keeper.keeper import Keeper
+from bailiwick.keeper.watch import Watch
 from bailiwick.testing.scripted_fleet import VERSIONS, ScriptedLink
 
 TOKEN = "the-service-token-of-the-keepers-house"
@@ -43,6 +45,22 @@ async def eventually(condition: Callable[[], bool], *, within_s: float = 30.0) -
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(0.005)
+
+
+class Way:
+    """To the engine of a few lines. It answers unless the test says that it hangs."""
+
+    hangs = False
+
+    def __init__(self, address: str, token: str) -> None:
+        self.address, self.token = address, token
+
+    async def ping(self, timeout_s: float) -> None:
+        if Way.hangs:
+            raise EngineLost(f"no answer within {timeout_s:g} s")
+
+    async def close(self) -> None:
+        return
 
 
 class ScriptedStarter(EngineStarter):
@@ -157,7 +175,8 @@ async def house(directory: Path, *, has_gateway: bool = True, **gateway: str) ->
         await starter.prepare()
         said: list[str] = []
         calls = GatewayCalls(config.gateway, ServiceTokens(config.token_file), None)
-        keeper = Keeper(config, calls, forwarder, starter, said.append)
+        watch = Watch(Way, every_s=0.05, unanswered_max=3)
+        keeper = Keeper(config, calls, forwarder, starter, said.append, watch=watch)
         running = asyncio.create_task(keeper.run())
         stack.push_async_callback(_ended, keeper, running)
         yield House(opened, config, keeper, starter, forwarder, said, running)

@@ -100,6 +100,15 @@ async def test_what_goes_in_comes_out_both_ways_however_much() -> None:
         assert bytes(echo.heard) == LARGE
 
 
+async def test_nothing_of_what_passes_is_logged_or_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    async with forwarding() as (forwarder, _):
+        await echoed(forwarder, b"a-word-between-gateway-and-engine")
+        forwarder.aim(1)
+        await echoed(forwarder, b"a-word-between-gateway-and-engine")
+    printed = capfd.readouterr()
+    assert "a-word" not in printed.out + printed.err
+
+
 async def test_with_a_certificate_of_the_authority_one_gets_through_by_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     async with forwarding(authority) as (forwarder, _):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from keeper_house import NAME, House, eventually, house
+from keeper_house import NAME, House, Way, eventually, house
 
 from bailiwick.errors import CannotStartError
 from bailiwick.fleet.vitals import Condition
@@ -70,6 +70,20 @@ async def test_an_engine_that_hangs_is_still_reported(tmp_path: Path) -> None:
         heard = [node.unheard_s for node in registry.nodes()]
         await eventually(lambda: registry.nodes()[0].unheard_s < max(heard[0], 0.2))
         assert running.gateway.is_used
+
+
+async def test_an_engine_that_answers_nobody_any_more_is_ended_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house(tmp_path) as running:
+        await used(running)
+        first = running.gateway.registry.engines[NAME]
+        os.kill(running.starter.started[0][2].pid, signal.SIGSTOP)
+        monkeypatch.setattr(Way, "hangs", True)
+        await eventually(running.starter.started[0][2].exited.done)
+        monkeypatch.setattr(Way, "hangs", False)
+        assert await first.explain_loss() == "exited"
+        await eventually(lambda: running.gateway.is_used and running.gateway.joined[-1] is not first)
 
 
 async def test_stopping_drains_first_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from bailiwick.keeper.forwarder import Forwarder
 from bailiwick.keeper.gateway import Answered, GatewayCalls, GatewayRefusedError, GatewayUnreachableError
 from bailiwick.keeper.heartbeat import Heartbeats, Standing
 from bailiwick.keeper.measures import measured, memory_limit_bytes
+from bailiwick.keeper.watch import Watch
 from bailiwick.telemetry.logs import logger
 
 BACKOFF_MAX_S: Final = 30.0
@@ -50,6 +51,7 @@ class Keeper:
         starter: EngineStarter,
         announce: Announce,
         *,
+        watch: Watch | None = None,
         clock: Clock = monotonic,
     ) -> None:
         self._config = config
@@ -57,6 +59,7 @@ class Keeper:
         self._forwarder = forwarder
         self._starter = starter
         self._announce = announce
+        self._watch = watch or Watch()
         self._clock = clock
         self._standing = Standing()
         self._memory_limit_bytes = memory_limit_bytes()
@@ -124,8 +127,7 @@ class Keeper:
             return "exited"
         try:
             if await self._is_up(process):
-                self._serve(process)
-                await self._until_over(process)
+                await self._serve(process)
             elif is_first and not self._stopping.is_set():
                 raise CannotStartError(f"the engine did not start; see {self._starter.log}")
         finally:
@@ -149,13 +151,25 @@ class Keeper:
                 await _any(self._stopping, futures=(process.port, process.exited))
         return process.port.done() and not process.exited.done() and not self._stopping.is_set()
 
-    def _serve(self, process: EngineProcess) -> None:
-        self._forwarder.aim(process.port.result())
+    async def _serve(self, process: EngineProcess) -> None:
+        """Until the process ends, or is not wanted any more and has drained. One that hangs is ended."""
+        port = process.port.result()
+        self._forwarder.aim(port)
         self._standing.become(EngineState.READY)
         _log.info("engine_ready", node_id=self._config.name, pid=process.pid)
+        token = self._standing.life.engine_token.reveal()
+        watching = asyncio.create_task(self._end_hung(process, f"127.0.0.1:{port}", token))
+        try:
+            await self._until_over(process)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _end_hung(self, process: EngineProcess, address: str, token: str) -> None:
+        await self._watch.wait_hung(address, token)
+        await process.end(0)
 
     async def _until_over(self, process: EngineProcess) -> None:
-        """Until the process ends, or is not wanted any more and has drained."""
         standing, is_announced = self._standing, False
         while not process.exited.done() and not self._stopping.is_set():
             answer = standing.answer
