@@ -10,7 +10,6 @@ The client of a change with a key may leave and come back: the change goes on wi
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Final, assert_never
 
 from bailiwick.clock import Clock
@@ -136,33 +135,29 @@ class Submissions:
         Raises what it failed with before, INVALID_ARGUMENTS for a key of another statement, and
         RESOURCE_EXHAUSTED for one that runs and cannot be waited for.
         """
-        wanted = self._wanted(statement, query_id)
+        digest = digest_of(statement)
         await self._prune()
-        last = Wait(State.QUEUED)
-        holder = query_id
-        try:
-            async with asyncio.timeout(patience_s):
-                while True:
-                    found = await self._claimed(wanted)
-                    if found.query_id == query_id:
-                        return self._claim(found)
-                    holder = found.query_id
-                    verdict = await self._verdict(found)
-                    match verdict:
-                        case Answer(outcome):
-                            return _recorded(found, outcome)
-                        case TakeOver():
-                            if await self._store.take_over(found, wanted):
-                                return self._claim(wanted)
-                        case Wait(state, kind):
-                            if kind is not None and kind is not Kind.CHANGE:
-                                raise failures.still_running(holder, state)
-                            last = verdict
-                            await self._wait(found.id)
-                        case _:
-                            assert_never(verdict)
-        except TimeoutError:
-            raise failures.still_running(holder, last.state) from None
+        # Only the waiting is cut short: a step in the database that is broken off may have been done or not.
+        deadline = asyncio.get_running_loop().time() + patience_s
+        while True:
+            wanted = self._wanted(statement, digest, query_id)
+            found = await self._claimed(wanted)
+            if found.query_id == query_id:
+                return self._claim(found)
+            verdict = await self._verdict(found)
+            match verdict:
+                case Answer(outcome):
+                    return _recorded(found, outcome)
+                case TakeOver():
+                    if await self._store.take_over(found, wanted):
+                        return self._claim(wanted)
+                case Wait(state, kind):
+                    left_s = deadline - asyncio.get_running_loop().time()
+                    if left_s <= 0 or (kind is not None and kind is not Kind.CHANGE):
+                        raise failures.still_running(found.query_id, state)
+                    await self._wait(found.id, min(left_s, LOOK_EVERY_S))
+                case _:
+                    assert_never(verdict)
 
     async def begin(self, query_id: QueryId) -> None:
         """A change is about to start. RESOURCE_EXHAUSTED if somebody else has taken its key over."""
@@ -170,18 +165,15 @@ class Submissions:
         if claim is not None:
             await claim.begin()
 
-    def _wanted(self, statement: Statement, query_id: QueryId) -> Submission:
+    def _wanted(self, statement: Statement, digest: str, query_id: QueryId) -> Submission:
         if statement.submission is None:
             raise BailiwickError(Code.INTERNAL_ERROR, "A statement without a key cannot be claimed.")
         now = self._now()
         identity = SubmissionId.of(statement.principal, statement.submission)
-        return Submission(identity, digest_of(statement), query_id, now, now + self._kept_s)
+        return Submission(identity, digest, query_id, now, now + self._kept_s)
 
     async def _claimed(self, wanted: Submission) -> Submission:
-        found = await self._store.claim(
-            replace(wanted, claimed_at=self._now(), expires_at=self._now() + self._kept_s),
-            keys_max=self._keys_max,
-        )
+        found = await self._store.claim(wanted, keys_max=self._keys_max)
         if found is None:
             raise failures.too_many_keys(self._keys_max)
         if found.digest != wanted.digest:
@@ -207,13 +199,13 @@ class Submissions:
         claim = self._claims[submission.query_id] = Claim(submission, self._store, self._now, close)
         return claim
 
-    async def _wait(self, identity: SubmissionId) -> None:
+    async def _wait(self, identity: SubmissionId, at_most_s: float) -> None:
         ended = self._open.get(identity)
         if ended is None:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(at_most_s)
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_EVERY_S):
+            async with asyncio.timeout(at_most_s):
                 await ended.wait()
 
     async def _prune(self) -> None:
