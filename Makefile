@@ -30,7 +30,7 @@ test-all: setup check ## The same with the whole corpora instead of a seeded sel
 	@$(BIN)/pytest tests --ignore tests/unit
 
 check: setup ## Format, lint, types, layers, tidy, unit tests: under a minute, before each commit
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-unit check-code check-rest
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target check-unit check-code check-rest
 
 check-code:
 	@$(BIN)/ruff format --check --quiet src tests benchmarks examples
