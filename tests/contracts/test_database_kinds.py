@@ -112,6 +112,19 @@ async def test_a_cancelled_writer_leaves_nothing_behind_and_frees_the_lock(datab
         await connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
 
 
+async def test_who_is_cancelled_while_another_writes_leaves_at_once_and_spoils_nothing(
+    shared: tuple[Database, Database],
+) -> None:
+    one, other = shared
+    with one.synchronous.begin() as holder:
+        holder.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2), other.asynchronous.begin():
+                pytest.fail("two hold the write lock")
+    await count_up_on_loop(other, 3)
+    assert counted(one) == 3
+
+
 async def test_a_namespace_that_holds_something_cannot_go(database: Database) -> None:
     with database.synchronous.begin() as connection:
         connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))

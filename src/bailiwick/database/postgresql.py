@@ -12,6 +12,7 @@ back.
 PostgreSQL's texts cannot hold the character NUL. What has one is kept with U+FFFD in its place.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,7 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.errors import _WaitTimeout
 from psycopg.types.string import StrDumperUnknown
+from psycopg.waiting import wait_async
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -125,14 +127,20 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
-    """The same on an event loop."""
+    """The same on an event loop. Whoever is cancelled does not wait for the server, nor go on with it."""
 
     async def wait(self, gen: PQGen[Value], interval: float = 0.1, timeout: float | None = None) -> Value:
-        if timeout is not None:
-            return await super().wait(gen, interval, timeout)
+        patience_s = ANSWER_S if timeout is None else timeout
         try:
-            return await super().wait(gen, interval, ANSWER_S)
+            return await wait_async(gen, self.pgconn.socket, interval=interval, timeout=patience_s)
+        except asyncio.CancelledError:
+            # The driver would ask the server to stop and wait for that: with one that is lost it would take
+            # long, and in the end the server's error would stand where the cancellation was.
+            self.pgconn.finish()
+            raise
         except _WaitTimeout as error:
+            if timeout is not None:
+                raise
             raise _given_up(self) from error
 
 
@@ -167,9 +175,9 @@ def _configure(engine: Engine, *, writes: bool) -> None:
     def translate(context: ExceptionContext) -> None:
         error = context.original_exception
         # A connection that fails its trial is replaced: there is something to say only if that fails, too.
-        if context.is_pre_ping:
+        if context.is_pre_ping or not isinstance(error, psycopg.Error):
             return
-        if getattr(error, "sqlstate", None) == _READ_ONLY_NOW and writes:
+        if error.sqlstate == _READ_ONLY_NOW and writes:
             # The server has become a replica: another is the one to ask, by another connection.
             context.is_disconnect = True
         if context.is_disconnect or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

@@ -8,7 +8,7 @@ another connection; if that gives no answer either, there is no decision.
 
 import asyncio
 import contextlib
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 import structlog
@@ -18,7 +18,7 @@ from bailiwick.database import revisions
 from bailiwick.database.changes import ChangeFeed, Follower, Followers, Heard
 from bailiwick.database.database import Database
 from bailiwick.database.errors import unavailable
-from bailiwick.database.postgresql import connect_parameters
+from bailiwick.database.postgresql import BoundedAsyncConnection, connect_parameters
 from bailiwick.errors import BailiwickError
 
 LOOK_EVERY_S: Final = 1.0
@@ -92,7 +92,7 @@ class PostgresChangeFeed(ChangeFeed):
 
     async def _listen(self) -> None:
         parameters = connect_parameters(self._database.config.parameters(), writes=False)
-        connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
+        connection = await BoundedAsyncConnection.connect(autocommit=True, **parameters)
         try:
             async with asyncio.timeout(ANSWER_S):
                 await connection.execute(f"LISTEN {revisions.CHANNEL}")
@@ -105,7 +105,7 @@ class PostgresChangeFeed(ChangeFeed):
             with contextlib.suppress(psycopg.Error, OSError):
                 connection.pgconn.finish()
 
-    async def _look(self, connection: "psycopg.AsyncConnection[Any]") -> None:
+    async def _look(self, connection: BoundedAsyncConnection) -> None:
         asked_at = self._clock()
         async with asyncio.timeout(ANSWER_S):
             cursor = await connection.execute(_READ)
