@@ -13,7 +13,7 @@ from bailiwick.errors import Code
 from bailiwick.identity.abilities import Whose
 from bailiwick.ids import GatewayId, NodeId, QueryId, new_operation_id
 from bailiwick.queries.memory import MemoryQueryStore
-from bailiwick.queries.query import Failure, Moment, Query, State
+from bailiwick.queries.query import Attempt, Failure, Moment, Query, State
 from bailiwick.queries.sql import SqlQueryStore
 from bailiwick.queries.store import QueryStore
 
@@ -54,6 +54,8 @@ FULL = Query(
     rows=1 << 40,
     bytes=1 << 50,
     failure=Failure(Code.DIVISION_BY_ZERO, "division by zero"),
+    attempts=(Attempt(NodeId("left"), Failure(Code.EXECUTION_FAILED, "lost"), 1.5),),
+    is_fallback=True,
 )
 
 

@@ -147,9 +147,8 @@ def _query(row: RowMapping) -> Query:
 
 
 def _written(attempts: Sequence[Attempt]) -> str:
-    return json.dumps(
-        [[one.node_id, one.failure.code, one.failure.message, one.elapsed_s] for one in attempts]
-    )
+    told = [[one.node_id, one.failure.code, one.failure.message, one.elapsed_s] for one in attempts]
+    return json.dumps(told)
 
 
 def _attempts(text: str) -> tuple[Attempt, ...]:
