@@ -27,9 +27,10 @@ def sandbox() -> Iterator[Sandbox]:
     sandbox.close()
 
 
-@pytest.fixture
-def tables(sandbox: Sandbox, tmp_path: Path) -> Iterator[SystemTables]:
-    inventory = Inventory(browsed_lake(tmp_path), sight)
+@pytest.fixture(scope="module")
+def tables(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SystemTables]:
+    """Of a lake that no test changes."""
+    inventory = Inventory(browsed_lake(tmp_path_factory.mktemp("lake")), sight)
     made: list[SystemTables] = []
     own = [nodes_table(list), *information_schema(inventory, lambda: made[0].schemas)]
     made.append(SystemTables(sandbox, own))
