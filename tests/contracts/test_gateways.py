@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from bailiwick.database.database import Database
 from bailiwick.engines.description import Kind
 from bailiwick.ids import QueryId
-from bailiwick.queries.owners import LOST, LOST_CHANGE, GatewayLeases, GivenUpOnError
+from bailiwick.queries.owners import LOST, LOST_CHANGE, GatewayLeases, GivenUpOnError, home_of
 from bailiwick.queries.query import Query, State
 from bailiwick.queries.sql import SqlQueryStore
 
@@ -169,3 +170,8 @@ async def test_where_a_gateway_is_can_be_asked_until_it_is_gone(house: House) ->
     assert (found.address, found.started_at) == ("a.example:8080", 1e9)
     await a.leave()
     assert await b.find(found.id) is None
+
+
+def test_a_data_directory_is_one_home_and_another_is_another(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert home_of(one) == home_of(one) != home_of(other)

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from bailiwick.database.database import Database
+from bailiwick.database.errors import unavailable
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.authenticator import RejectedToken
+from bailiwick.identity.authenticator import NOBODY, Authenticator, Peer, RejectedToken
+from bailiwick.identity.fresh import FreshAuthenticator
+from bailiwick.identity.principal import Principal
 from bailiwick.identity.static_tokens import StaticTokens
 from bailiwick.identity.users import UserStore
 
@@ -141,3 +144,46 @@ async def test_a_token_for_a_user_whom_another_gateway_dropped_is_not_made(doors
     await one.users.drop("ann")
     with pytest.raises(BailiwickError, match="no user 'ann'"):
         await other.tokens.create("ann", ttl_s=60.0)
+
+
+class Gate(Authenticator):
+    """Lets everybody in, and notes that it was asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    async def authenticate_basic(self, name: str, password: str, *, peer: Peer = NOBODY) -> Principal:
+        del password, peer
+        self.asked.append("basic")
+        return Principal(name)
+
+    async def authenticate_bearer(self, token: str, *, peer: Peer = NOBODY) -> Principal:
+        del token, peer
+        self.asked.append("bearer")
+        return Principal("ann")
+
+    def act_for(self, actor: Principal, subject_name: str) -> Principal:
+        return Principal(subject_name, actor=actor.name)
+
+    def issue(self, principal: Principal) -> str:
+        return principal.name
+
+
+async def test_nobody_is_let_in_before_it_is_known_what_others_changed() -> None:
+    asked: list[str] = []
+    answers = [None, None, unavailable("gone"), unavailable("gone")]
+
+    async def ensure_fresh() -> None:
+        asked.append("fresh")
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    gate = FreshAuthenticator(Gate(asked), ensure_fresh)
+    await gate.authenticate_basic("ann", "x")
+    await gate.authenticate_bearer("x")
+    for attempt in (gate.authenticate_basic("ann", "x"), gate.authenticate_bearer("x")):
+        with pytest.raises(BailiwickError) as refused:
+            await attempt
+        assert refused.value.code is Code.CATALOG_UNAVAILABLE
+    assert asked == ["fresh", "basic", "fresh", "bearer", "fresh", "fresh"]
+    assert gate.act_for(Principal("svc"), gate.issue(Principal("ann"))).actor == "svc"

@@ -52,14 +52,14 @@ class SqlBackend(CatalogBackend):
         catalog: str = "lake",
         *,
         reads: Engine | None = None,
-        is_shared: bool = False,
         owner: Callable[[], GatewayId | None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._reads = engine if reads is None else reads
         self._catalog = catalog
         self._topic = revisions.catalog_topic(catalog)
-        self._is_shared = is_shared
+        # SQLite belongs to one gateway; anything else has room for others.
+        self._is_shared = engine.dialect.name != "sqlite"
         self._owner = owner
 
     @classmethod
@@ -67,13 +67,7 @@ class SqlBackend(CatalogBackend):
         cls, database: Database, catalog: str, owner: Callable[[], GatewayId | None] = lambda: None
     ) -> Self:
         """`owner` says which gateway commits, if there are several; others may have given up on it."""
-        return cls(
-            database.synchronous,
-            catalog,
-            reads=database.synchronous_reads,
-            is_shared=database.is_shared,
-            owner=owner,
-        )
+        return cls(database.synchronous, catalog, reads=database.synchronous_reads, owner=owner)
 
     @property
     def is_shared(self) -> bool:

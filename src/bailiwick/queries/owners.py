@@ -13,6 +13,7 @@ time can live there (`database/lock.py`).
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import RowMapping, delete, insert, select, update
@@ -28,10 +29,12 @@ from bailiwick.ids import GatewayId, new_gateway_id
 from bailiwick.queries import failures
 from bailiwick.queries.query import Failure
 from bailiwick.queries.sql import failed
+from bailiwick.secrets import read_or_create_secret
 from bailiwick.telemetry.logs import logger
 
 BEAT_EVERY_S: Final = 5.0
 DEAD_AFTER_S: Final = 20.0
+HOME_BYTES: Final = 12
 
 LOST: Final = Failure(Code.EXECUTION_FAILED, "The gateway that ran this query was lost.")
 LOST_CHANGE: Final = Failure(
@@ -89,6 +92,11 @@ def look(
         if now - seen[row.id].at >= dead_after_s:
             dead.append(row)
     return Sightings(now, seen), tuple(dead)
+
+
+def home_of(data_dir: Path) -> str:
+    """What all gateways of one data directory have in common, made by the first of them. Blocks."""
+    return read_or_create_secret(data_dir / "gateway-home", HOME_BYTES).reveal()
 
 
 class GivenUpOnError(Exception):
