@@ -29,7 +29,7 @@ from pydantic import (
 
 from bailiwick.database.config import DatabaseConfig
 from bailiwick.doors.config import TlsConfig
-from bailiwick.doors.listening import is_loopback, plaintext_problem
+from bailiwick.doors.listening import plaintext_problem
 from bailiwick.engines.config import EngineConfig, PoolConfig
 from bailiwick.fleet.config import FleetConfig
 from bailiwick.identity.config import IdentityConfig
@@ -57,7 +57,7 @@ class ServerConfig(BaseModel):
         default=("127.0.0.1", "::1"),
         min_length=1,
         max_length=16,
-        description="Addresses to listen on. Loopback only, for now.",
+        description="Addresses to listen on. Others than loopback need TLS.",
     )
     grpc_port: int = Field(
         default=50051, ge=0, le=65535, description="Flight SQL and gRPC health; 0 takes a free port."
@@ -77,13 +77,9 @@ class ServerConfig(BaseModel):
 
     @field_validator("bind")
     @classmethod
-    def _only_loopback(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
-        outside = [address for address in addresses if not is_loopback(address)]
-        if outside:
-            raise ValueError(
-                f"{', '.join(outside)} is not a loopback address; until access rules are enforced inside the "
-                "engine, the gateway serves only the machine it runs on (127.0.0.1, ::1, localhost)"
-            )
+    def _addresses(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(addresses):
+            raise ValueError("an address is empty")
         return addresses
 
 

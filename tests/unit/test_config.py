@@ -80,10 +80,14 @@ def test_every_mistake_is_told_at_once_with_its_place(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.2", "gateway.example", ""])  # noqa: S104
-def test_nobody_outside_is_served_until_access_rules_are_enforced(address: str) -> None:
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.2", "gateway.example"])  # noqa: S104
+def test_nobody_outside_is_served_in_the_clear(address: str) -> None:
     [problem] = problems(server={"bind": ("127.0.0.1", address)})
-    assert problem.startswith(f"--bind: {address} is not a loopback address")
+    assert problem.startswith(f"{address} would be served without encryption")
+
+
+def test_an_empty_address_is_not_every_address() -> None:
+    assert problems(server={"bind": ("127.0.0.1", "")}) == ["--bind: an address is empty"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])

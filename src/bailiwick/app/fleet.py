@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import psutil
@@ -18,6 +18,7 @@ from bailiwick.app.lake import FacadeObserver, Lake, known_tables
 from bailiwick.app.policy import Governance, StoredOwnership
 from bailiwick.catalog.server import EncryptedListener, FacadeServer
 from bailiwick.catalog.sizes import TableSizes
+from bailiwick.clock import Clock, monotonic
 from bailiwick.config import Config
 from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.http.engines import engine_routes
@@ -32,21 +33,26 @@ from bailiwick.fleet.config import FleetConfig
 from bailiwick.fleet.link import Link, LinkFiles, MutualTlsLink, PlainLink
 from bailiwick.fleet.members import Traits
 from bailiwick.fleet.memory import utilisation
-from bailiwick.fleet.registry import CatalogUris, Registry
+from bailiwick.fleet.recycling import Wear, Worn, to_recycle
+from bailiwick.fleet.registry import CatalogUris, NodeStatus, Registry
 from bailiwick.fleet.remote import RemoteEngine
 from bailiwick.fleet.schedule import Work
 from bailiwick.fleet.sessions import SessionPool
-from bailiwick.fleet.vitals import HealthRules
+from bailiwick.fleet.vitals import Condition, HealthRules
 from bailiwick.identity.service_tokens import ServiceTokens
+from bailiwick.ids import NodeId
 from bailiwick.names import TableName
 from bailiwick.policy import spelling
 from bailiwick.queries.allowance import placement
 from bailiwick.queries.statement import Statement
+from bailiwick.telemetry.logs import logger
 from bailiwick.telemetry.metrics import Metrics
 from bailiwick.telemetry.traces import Traces
 
 LOOK_EVERY_S: Final = 1.0
 _BACKLOG: Final = 256
+
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +114,9 @@ async def open_spark(
     await asyncio.to_thread(facade.start)
     stack.push_async_callback(pool.stop)
     await stack.enter_async_context(registry)
-    watching = asyncio.create_task(watch_memory(config.fleet, registry, pool))
-    stack.callback(watching.cancel)
     spark = Spark(engine, pool, registry, lake)
+    watching = asyncio.create_task(Watch(config.fleet, spark, metrics).run())
+    stack.callback(watching.cancel)
     metrics.engine_up.set_function(lambda: float(spark.is_ready))
     metrics.engine_memory_bytes.set_function(lambda: 0.0 if engine is None else float(engine.memory_bytes))
     return spark
@@ -190,13 +196,51 @@ def work_of(config: Config, sizes: TableSizes) -> Callable[[Statement, Sequence[
     return find
 
 
-async def watch_memory(config: FleetConfig, registry: Registry, pool: SessionPool) -> None:
-    """Let the pool know how full engines are, for as long as this runs."""
-    while True:
-        for status in registry.nodes():
-            used = utilisation(status.report.memory)
-            pool.roster.note_watermark(status.report.node_id, config.watermarks.of(used))
-        await asyncio.sleep(LOOK_EVERY_S)
+class Watch:
+    """Looks at the memory and the age of engines: the pool is told, and worn ones are started anew."""
+
+    def __init__(self, config: FleetConfig, spark: Spark, metrics: Metrics, clock: Clock = monotonic) -> None:
+        self._watermarks = config.watermarks
+        self._wear = Wear(config.recycle_after_s, config.recycle_red_s)
+        self._spark = spark
+        self._metrics = metrics
+        self._clock = clock
+        self._known: dict[tuple[NodeId, str], Worn] = {}
+
+    async def run(self) -> None:
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def look(self) -> None:
+        known, self._known = self._known, {}
+        for status in self._spark.registry.nodes():
+            report = status.report
+            if status.condition is Condition.GONE:
+                self._metrics.engine_gone(report.node_id)
+                continue
+            self._known[report.node_id, report.life] = self._seen(
+                status, known.get((report.node_id, report.life))
+            )
+        chosen = to_recycle(list(self._known.values()), self._wear, self._clock())
+        if chosen is not None:
+            node_id, why = chosen
+            _log.warning("engine_recycled", node_id=node_id, reason=why)
+            self._spark.registry.ask_drain(node_id)
+
+    def _seen(self, status: NodeStatus, before: Worn | None) -> Worn:
+        node_id, now = status.report.node_id, self._clock()
+        used = utilisation(status.report.memory)
+        watermark = self._watermarks.of(used)
+        self._spark.pool.roster.note_watermark(node_id, watermark)
+        self._metrics.memory_seen(node_id, used)
+        worn = before or Worn(node_id, now, is_healthy=False, is_drained=False)
+        return replace(
+            worn,
+            is_healthy=status.condition is Condition.HEALTHY,
+            is_drained=status.condition is Condition.DRAINING,
+            red_since=worn.noticed(watermark, now),
+        )
 
 
 def own_traits(config: Config) -> Traits:

@@ -60,6 +60,9 @@ class FleetConfig(BaseModel):
     recycle_after_s: float = Field(
         default=86_400.0, gt=0, description="An engine older than this is drained and started anew."
     )
+    recycle_red_s: float = Field(
+        default=60.0, gt=0, description="So is one whose memory stays above `red_ratio` for this long."
+    )
 
     @property
     def is_open(self) -> bool:

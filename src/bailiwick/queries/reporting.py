@@ -27,6 +27,9 @@ def report_end(running: Running, metrics: Metrics, traces: Traces = NO_TRACES) -
         seconds=max(0.0, ended_at - query.created_at),
         queued_s=max(0.0, (planned_at or ended_at) - query.created_at),
     )
+    metrics.query_placed(is_fallback=query.is_fallback, retries=len(query.attempts))
+    if query.is_fallback:
+        _log.warning("ran_on_the_gateway", query_id=query.id, why="no other engine could be reached")
     trace_id = tell_ended(query, traces)
     _log.info(
         "query_ended",

@@ -4,6 +4,7 @@ One `Metrics` is made by the application and handed down; there is no global reg
 one test do not count together. Every label has a closed set of values: nothing a client types becomes one.
 """
 
+from contextlib import suppress
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -45,6 +46,20 @@ class Metrics:
             buckets=FACADE_BUCKETS_S,
             registry=self.registry,
         )
+
+    def memory_seen(self, node_id: str, ratio: float) -> None:
+        self._memory_ratio.labels(node_id).set(ratio)
+
+    def engine_gone(self, node_id: str) -> None:
+        """Nothing is known of its memory any more."""
+        with suppress(KeyError):
+            self._memory_ratio.remove(node_id)
+
+    def query_placed(self, *, is_fallback: bool, retries: int) -> None:
+        """Where a query that has ended ran in the end, and how often it was tried before."""
+        if is_fallback:
+            self._fallbacks.inc()
+        self._retries.inc(retries)
 
     def query_ended(
         self,
@@ -114,6 +129,13 @@ class Metrics:
         self.engine_memory_bytes = self._gauge(
             "engine_memory_bytes", "Resident memory of the embedded engine."
         )
+        self._memory_ratio = self._gauge(
+            "memory_utilization_ratio", "How full an engine is, of what it may use.", "node"
+        )
+        self._fallbacks = self._counter(
+            "fallbacks", "Queries that ran on the gateway's own engine for want of another."
+        )
+        self._retries = self._counter("retries", "Attempts of queries that another engine took up.")
         self._engine_restarts = self._counter(
             "engine_restarts", "Engines started in place of a lost one.", "reason"
         )

@@ -1,0 +1,58 @@
+"""Which engine should be started anew. Pure.
+
+One that is old, or whose memory has been at red for a while, is drained: nothing new is given to it, what
+runs there ends, and its keeper starts another in its place. One at a time, and never the last that works.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bailiwick.fleet.memory import Watermark
+from bailiwick.ids import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Worn:
+    """An engine that joined, as far as it matters here. Moments are of one clock."""
+
+    node_id: NodeId
+    joined_at: float
+    is_healthy: bool
+    is_drained: bool
+    """Whether it was asked to drain, and has not come back yet."""
+    red_since: float | None = None
+
+    def noticed(self, watermark: Watermark, now: float) -> float | None:
+        """Since when it has been at red without a break."""
+        if watermark is not Watermark.RED:
+            return None
+        return now if self.red_since is None else self.red_since
+
+
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """What makes an engine worn."""
+
+    age_max_s: float
+    red_max_s: float = 60.0
+
+    def reason(self, engine: Worn, now: float) -> str | None:
+        if engine.red_since is not None and now - engine.red_since >= self.red_max_s:
+            return "its memory stays at the red watermark"
+        if now - engine.joined_at >= self.age_max_s:
+            return "it has run for long enough"
+        return None
+
+
+def to_recycle(engines: Sequence[Worn], wear: Wear, now: float) -> tuple[NodeId, str] | None:
+    """The engine to drain next, and why; None if none should be now."""
+    if any(engine.is_drained for engine in engines):
+        return None
+    healthy = [engine for engine in engines if engine.is_healthy]
+    if len(healthy) < 2:
+        return None
+    worn = [(reason, engine) for engine in healthy if (reason := wear.reason(engine, now)) is not None]
+    if not worn:
+        return None
+    reason, oldest = min(worn, key=lambda each: (each[1].red_since is None, each[1].joined_at))
+    return oldest.node_id, reason
