@@ -298,7 +298,8 @@ def _told(model: type[BaseModel], problem: Mapping[str, Any], origins: Mapping[t
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not place or (len(place) == 1 and place not in origins):
         return message
-    origin = origins.get(place[:2], ".".join(place))
+    inside = [part for part in place[2:] if not part.isdigit()]
+    origin = ".".join([origins.get(place[:2], ".".join(place[:2])), *inside])
     is_secret = len(place) > 1 and _is_secret(model, place[0], place[1])
     is_shown = problem["type"] not in ("value_error", "missing") and not is_secret
     given = f", not {repr(problem['input'])[:_SHOWN_LENGTH_MAX]}" if is_shown else ""
