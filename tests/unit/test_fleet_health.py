@@ -367,6 +367,16 @@ def test_who_is_silent_for_long_is_gone_and_may_come_back(healthy: Watch) -> Non
     assert said[:2] == (Join(report("a")), Use(A))
 
 
+def test_who_could_not_be_reached_before_it_was_gone_must_answer_before_it_is_used(healthy: Watch) -> None:
+    healthy.mute.add(A)
+    healthy.fail()
+    healthy.fall_silent(A)
+    healthy.wait(310)
+    assert healthy.condition() is Condition.GONE
+    assert healthy.beat(report("a")) == (Join(report("a")), Probe(A, report("a").life))
+    assert Use(A) in healthy.tell(ProbeAnswered(A))
+
+
 def test_what_is_told_of_nobody_we_know_is_nothing(healthy: Watch) -> None:
     unknown = NodeId("nobody")
     for event in (TransportFailed(unknown, "x"), QuerySucceeded(unknown), DrainAsked(unknown), Left(unknown)):

@@ -263,7 +263,10 @@ def _hear_again(fleet: Fleet, engine: EngineHealth, report: Report) -> EngineHea
 
 
 def _succeed(fleet: Fleet, known: EngineHealth, newcomer: EngineHealth) -> EngineHealth:
-    """A new life under the same name. It begins with a clean slate, except that flapping is remembered."""
+    """A new life under the same name begins with a clean slate, except that flapping is remembered.
+
+    The same life that comes back after it was given up brings along what was asked of it, and what was wrong.
+    """
     if known.condition is Condition.HEALTHY:
         known = counting_flap(fleet.rules, known, fleet.watched_s)
     lives = known.replaced_lives
@@ -273,8 +276,8 @@ def _succeed(fleet: Fleet, known: EngineHealth, newcomer: EngineHealth) -> Engin
         newcomer,
         flaps=known.flaps,
         held_until_s=known.held_until_s,
-        # A drain is asked of a life, and holds for all of it, also if it was thought to be over meanwhile.
         is_drain_asked=known.is_drain_asked and known.report.life == newcomer.report.life,
+        unreachable=known.unreachable if known.report.is_same_engine_as(newcomer.report) else None,
         replaced_lives=lives[-REPLACED_LIVES_MAX:],
     )
 

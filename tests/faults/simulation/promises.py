@@ -168,8 +168,10 @@ class Promises:
     def looked_round(self, gateway: Gateway) -> None:
         """Called at every tick: nobody waits for long while an engine is free that could take them."""
         for node_id, known in self.known.items():
-            # Nobody remembers for ever what was asked of an engine that never came back.
-            known.is_drain_asked = known.is_drain_asked and node_id in gateway.fleet.engines
+            # What was asked of an engine, or wrong with it, is not remembered for ever once it is gone.
+            is_remembered = node_id in gateway.fleet.engines
+            known.is_drain_asked = known.is_drain_asked and is_remembered
+            known.is_broken = known.is_broken and is_remembered
         if not gateway.requests:
             self.free_since_s = {}
             return
