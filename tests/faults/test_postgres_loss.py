@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import event, insert
 
 from bailiwick.audit.chain import kept
 from bailiwick.audit.entry import AuditEntry, Kind, Outcome
 from bailiwick.audit.store import AuditStore
 from bailiwick.catalog.backend import ConcurrentChangeError, CreateNamespace, SetNamespaceProperties
+from bailiwick.catalog.refusals import UnavailableError
 from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.sql import SqlBackend
 from bailiwick.database import revisions, schema
@@ -152,6 +153,24 @@ async def test_what_was_under_way_when_the_server_was_killed_is_not_half_done(
     assert failed.value.code is Code.CATALOG_UNAVAILABLE
     server.start()
     assert one.backend.load().namespaces == {}
+
+
+async def test_engines_are_told_to_ask_again_only_if_nothing_was_done(
+    server: PrivatePostgres, two: tuple[Gateway, Gateway]
+) -> None:
+    one, other = two
+    event.listen(one.database.synchronous, "commit", lambda _connection: server.kill(), once=True)
+    with pytest.raises(BailiwickError) as unknown:
+        one.catalog.create_namespace(("maybe",))
+    with pytest.raises(UnavailableError) as refused:
+        one.catalog.create_namespace(("never",))
+    server.start()
+    assert not isinstance(unknown.value, UnavailableError)
+    assert (unknown.value.code, refused.value.status) == (Code.CATALOG_UNAVAILABLE, 503)
+    for gateway in (one, other):
+        await wait_for(gateway, None)
+        assert set(gateway.catalog.contents.namespaces) == set(one.backend.load().namespaces)
+    assert ("never",) not in one.catalog.contents.namespaces
 
 
 async def test_no_acknowledged_commit_is_lost_while_the_server_is_killed_again_and_again(

@@ -133,7 +133,11 @@ class ConcurrentChangeError(Exception):
 
 
 class CatalogBackend(ABC):
-    """Callable from any thread, one call at a time. Every call may block."""
+    """Callable from any thread, one call at a time. Every call may block.
+
+    UnavailableError says that the store does not answer and nothing was done; whatever else goes wrong in
+    `apply` leaves open whether it was done.
+    """
 
     @property
     def is_shared(self) -> bool:

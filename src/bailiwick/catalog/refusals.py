@@ -66,6 +66,12 @@ class StillBusyError(CatalogError):
     status, type_name, error_code = 503, "ServiceUnavailableException", Code.CATALOG_ERROR
 
 
+class UnavailableError(CatalogError):
+    """Where the pointers are kept does not answer. Nothing was changed: engines ask again by themselves."""
+
+    status, type_name, error_code = 503, "ServiceUnavailableException", Code.CATALOG_UNAVAILABLE
+
+
 class BadRequestError(CatalogError):
     status, type_name, error_code = 400, "BadRequestException", Code.INVALID_ARGUMENTS
 

@@ -6,7 +6,8 @@ one that the others have given up on may not commit any more.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self, assert_never
 
 from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, or_, select, update
@@ -32,6 +33,7 @@ from bailiwick.catalog.backend import (
     Stored,
     Swap,
 )
+from bailiwick.catalog.refusals import UnavailableError
 from bailiwick.database import revisions
 from bailiwick.database.database import Database
 from bailiwick.database.errors import given_up_on
@@ -39,6 +41,7 @@ from bailiwick.database.schema import catalog_namespaces as namespaces
 from bailiwick.database.schema import catalog_objects as objects
 from bailiwick.database.schema import catalog_outcomes as outcomes
 from bailiwick.database.schema import gateways
+from bailiwick.errors import BailiwickError
 from bailiwick.ids import GatewayId
 from bailiwick.names import Namespace, TableName, joined, parted
 
@@ -74,11 +77,11 @@ class SqlBackend(CatalogBackend):
         return self._is_shared
 
     def revision(self) -> int:
-        with self._reads.begin() as connection:
+        with _nothing_done(), self._reads.begin() as connection:
             return revisions.current(connection, self._topic)
 
     def load(self) -> Stored:
-        with self._reads.begin() as connection:
+        with _nothing_done(), self._reads.begin() as connection:
             revision = revisions.current(connection, self._topic)
             levels = connection.execute(
                 select(namespaces.c.namespace, namespaces.c.properties).where(
@@ -104,15 +107,20 @@ class SqlBackend(CatalogBackend):
         )
 
     def apply(self, changes: Sequence[Change]) -> int:
-        try:
-            with self._engine.begin() as connection:
-                self._check_owner(connection)
-                for change in changes:
-                    if self._rows_of(connection, change) != 1:
-                        raise ConcurrentChangeError
-                return revisions.advance(connection, self._topic)
-        except IntegrityError as error:
-            raise ConcurrentChangeError from error
+        with ExitStack() as stack:
+            with _nothing_done():
+                connection = stack.enter_context(self._engine.connect())
+                revision = self._made(connection, changes)
+            # From here on a failure leaves open whether it was done.
+            connection.commit()
+            return revision
+
+    def _made(self, connection: Connection, changes: Sequence[Change]) -> int:
+        self._check_owner(connection)
+        for change in changes:
+            if self._rows_of(connection, change) != 1:
+                raise ConcurrentChangeError
+        return revisions.advance(connection, self._topic)
 
     def _check_owner(self, connection: Connection) -> None:
         """What a gateway does after its queries were declared lost must not come to pass."""
@@ -187,7 +195,7 @@ class SqlBackend(CatalogBackend):
         return _rows(connection, insert(objects).from_select(columns, values))
 
     def outcome(self, key: str) -> Outcome | None:
-        with self._reads.begin() as connection:
+        with _nothing_done(), self._reads.begin() as connection:
             statement = select(outcomes).where(outcomes.c.catalog == self._catalog, outcomes.c.key == key)
             row = connection.execute(statement).one_or_none()
         if row is None:
@@ -197,7 +205,7 @@ class SqlBackend(CatalogBackend):
 
     def known_since(self) -> float:
         statement = select(func.min(outcomes.c.sequence), func.min(outcomes.c.done_at))
-        with self._reads.begin() as connection:
+        with _nothing_done(), self._reads.begin() as connection:
             first, done_at = connection.execute(statement).one()
         # The first that ever was is still there: then nothing was forgotten.
         return 0.0 if first in (None, 1) else float(done_at)
@@ -238,6 +246,17 @@ class SqlBackend(CatalogBackend):
             objects.c.kind == entry.kind.value,
             objects.c.metadata_location == entry.metadata_location,
         )
+
+
+@contextmanager
+def _nothing_done() -> Iterator[None]:
+    """Around what changes nothing yet."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise ConcurrentChangeError from error
+    except BailiwickError as error:
+        raise UnavailableError(error.message, cause_text=error.cause_text) from error
 
 
 def _written(place: Place) -> list[Any]:

@@ -14,7 +14,7 @@ from bailiwick.catalog import wire
 from bailiwick.catalog.backend import CatalogBackend, Change, ConcurrentChangeError, Entry
 from bailiwick.catalog.contents import Contents
 from bailiwick.catalog.files import MetadataFiles
-from bailiwick.catalog.refusals import CommitFailedError, DamagedMetadataError
+from bailiwick.catalog.refusals import CommitFailedError, DamagedMetadataError, UnavailableError
 from bailiwick.database.revisions import UNKNOWN
 from bailiwick.telemetry.logs import logger
 
@@ -99,14 +99,15 @@ class CatalogState:
         try:
             revision = self._backend.apply(changes)
         except ConcurrentChangeError as error:
-            self._reload()
+            self._reload_if_it_can()
             raise CommitFailedError(
                 "the catalog was changed by somebody else: look again and retry"
             ) from error
+        except UnavailableError:
+            raise
         except Exception:
             # It may or may not have been done: what is true is in the backend, not in memory.
-            self._revision = UNKNOWN
-            self._reload()
+            self._reload_if_it_can()
             raise
         self._take_in(changes, revision)
 
@@ -142,16 +143,20 @@ class CatalogState:
         """The changes are made: nothing that goes wrong here may look as if they were not."""
         if revision != self._revision + 1:
             # Others were at it between our look and our change.
-            self._revision = UNKNOWN
-            try:
-                self._reload()
-            except Exception as error:
-                self._log.warning("catalog_not_reloaded", cause=repr(error))
+            self._reload_if_it_can()
             return
         contents = self._contents
         for change in changes:
             contents = contents.after(change)
         self._contents, self._revision = contents, revision
+
+    def _reload_if_it_can(self) -> None:
+        """What became of a change is said by the change itself; memory can be brought up later."""
+        self._revision = UNKNOWN
+        try:
+            self._reload()
+        except Exception as error:
+            self._log.warning("catalog_not_reloaded", cause=f"{type(error).__name__}: {error}")
 
     def _catch_up(self) -> None:
         if self._backend.revision() != self._revision:
