@@ -27,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from bailiwick.catalog.config import CatalogConfig
 from bailiwick.database.config import DatabaseConfig
 from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.listening import plaintext_problem
@@ -65,6 +66,14 @@ class ServerConfig(BaseModel):
     http_port: int = Field(
         default=8080, ge=0, le=65535, description="`/healthz`, `/readyz`, `/metrics`; 0 takes a free port."
     )
+    advertised: str | None = Field(
+        default=None, description="The host by which other gateways and their clients find this one."
+    )
+    keys_dir: Path | None = Field(
+        default=None,
+        description="Where signing and sealing keys are kept. Default: `keys/` in the data directory. "
+        "Gateways that share a database share these, too, so that each knows the others' tokens and tickets.",
+    )
     plaintext: Literal["refused", "allowed"] = Field(
         default="refused", description="Whether other than loopback addresses are served without TLS."
     )
@@ -95,6 +104,7 @@ class Config(BaseModel):
     server: ServerConfig = ServerConfig()
     tls: TlsConfig = TlsConfig()
     database: DatabaseConfig = DatabaseConfig()
+    catalog: CatalogConfig = CatalogConfig()
     engine: EngineConfig = EngineConfig()
     pool: PoolConfig = PoolConfig()
     fleet: FleetConfig = FleetConfig()

@@ -13,10 +13,12 @@ from bailiwick.app.fleet import Spark, keeper_routes, open_spark, warm_up, work_
 from bailiwick.app.identity import Identity, open_identity
 from bailiwick.app.lake import Lake, open_lake
 from bailiwick.app.nodes import nodes
+from bailiwick.app.peers import Peers, open_peers
 from bailiwick.app.policy import CatalogFacts, Governance, Ingress, open_governance
 from bailiwick.catalog.sizes import TableSizes
 from bailiwick.clock import wall
 from bailiwick.config import Config
+from bailiwick.database import revisions
 from bailiwick.database.database import Database
 from bailiwick.doors.flight_sql.caller import Callers
 from bailiwick.doors.flight_sql.door import FlightSqlDoor, FlightSqlLimits
@@ -30,6 +32,7 @@ from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.doors.listening import shown
 from bailiwick.doors.tls import Tls
+from bailiwick.engines.launch import CATALOG
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.seals import Seal
 from bailiwick.policy.administration import PolicyAdministration
@@ -92,16 +95,26 @@ async def open_around(
     traces = await stack.enter_async_context(open_traces(config.tracing, metrics))
     database = await asyncio.to_thread(Database.open, data_dir / "bailiwick.db", config.database)
     stack.push_async_callback(database.close)
+    peers = await open_peers(stack, config, data_dir, database)
     governance = await open_governance(stack, database, data_dir)
-    identity = await open_identity(stack, config, data_dir, database, governance, metrics)
-    lake = await asyncio.to_thread(open_lake, database, data_dir, governance)
+    identity = await open_identity(stack, config, data_dir, database, governance, metrics, peers.feed)
+    lake = await asyncio.to_thread(
+        lambda: open_lake(
+            database, data_dir, governance, warehouse=config.catalog.warehouse_dir, owner=peers.owner
+        )
+    )
     stack.callback(lake.inventory.close)
+    peers.feed.follow(revisions.POLICY, governance.policies)
+    peers.feed.follow(revisions.catalog_topic(CATALOG), lake.catalog)
     spark = await open_spark(stack, config, begun, lake, governance, metrics, traces)
     limits = config.sessions
     sessions = ClientSessions(SessionLimits(limits.idle_s, limits.per_user_max, limits.total_max))
     queries = await _open_queries(
-        stack, config, data_dir, database, identity, governance, spark, sessions, metrics, traces
+        stack, config, data_dir, database, identity, governance, spark, sessions, metrics, traces, peers
     )
+    peers.watch(stack, queries.end_all)
+    peers.feed.follow(revisions.CANCELLATIONS, peers.cancellations(queries.carry_out))
+    await peers.feed.start()
     flight = await _open_flight(stack, config, data_dir, identity, governance, queries, lake, sessions)
     grpc, http = await _open_ports(stack, config, flight, spark, metrics, traces, tls)
     report("warming up")
@@ -121,6 +134,7 @@ async def _open_queries(
     sessions: ClientSessions,
     metrics: Metrics,
     traces: Traces,
+    peers: Peers,
 ) -> QueryService:
     spool = await asyncio.to_thread(
         lambda: Spool(data_dir / "spool", total_bytes_max=config.results.spool_total_bytes_max)
@@ -140,7 +154,7 @@ async def _open_queries(
             CommitAnswers(spark.lake.catalog.idempotency),
         ],
         nodes=lambda: nodes(config, spark),
-        store=SqlQueryStore(database),
+        store=SqlQueryStore(database, peers.owner),
         spool=spool,
         limits=config.limits,
         results=config.results,
@@ -152,6 +166,7 @@ async def _open_queries(
         traces=traces,
         inventory=spark.lake.inventory,
         submissions=SqlSubmissionStore(database),
+        cancel_elsewhere=peers.wish_end,
         work_of=work_of(config, TableSizes(spark.lake.catalog)),
         system_tables=[
             sessions_table(sessions),
@@ -174,7 +189,8 @@ async def _open_flight(
     lake: Lake,
     sessions: ClientSessions,
 ) -> FlightSqlService:
-    seal = Seal(await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "ticket-sealing"))
+    keys_dir = config.server.keys_dir or data_dir / "keys"
+    seal = Seal(await asyncio.to_thread(load_or_create_key, keys_dir / "ticket-sealing"))
     ingests = IngestService(
         queries,
         lake.catalog,

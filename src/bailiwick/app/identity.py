@@ -7,11 +7,14 @@ from pathlib import Path
 
 from bailiwick.app.policy import Governance
 from bailiwick.config import Config
+from bailiwick.database import revisions
+from bailiwick.database.changes import ChangeFeed
 from bailiwick.database.database import Database
 from bailiwick.identity.administration import Administration
 from bailiwick.identity.audited import AuditedAuthenticator
 from bailiwick.identity.authenticator import Authenticator, FailureKind
 from bailiwick.identity.chain import Chain
+from bailiwick.identity.fresh import FreshAuthenticator
 from bailiwick.identity.keys import load_or_create_key
 from bailiwick.identity.passwords import Passwords, StoredPasswords
 from bailiwick.identity.people import People
@@ -39,6 +42,7 @@ async def open_identity(
     database: Database,
     governance: Governance,
     metrics: Metrics,
+    feed: ChangeFeed,
 ) -> Identity:
     settings = config.identity
     users = UserStore(database)
@@ -49,7 +53,10 @@ async def open_identity(
     stack.push_async_callback(static.close)
     passwords = Passwords(threads=settings.hashing_threads)
     stack.callback(passwords.close)
-    key = await asyncio.to_thread(load_or_create_key, data_dir / "keys" / "token-signing")
+    feed.follow(revisions.USERS, users)
+    feed.follow(revisions.TOKENS, static)
+    keys_dir = config.server.keys_dir or data_dir / "keys"
+    key = await asyncio.to_thread(load_or_create_key, keys_dir / "token-signing")
     people = People(users, expand=governance.all_roles, impersonations=governance)
     chain = Chain(
         StoredPasswords(users, passwords),
@@ -71,4 +78,5 @@ async def open_identity(
     drawn = await administration.bootstrap(
         lambda password: write_secret(data_dir / "admin-password", Secret(password))
     )
-    return Identity(AuditedAuthenticator(chain, governance.audit), people, administration, drawn)
+    authenticator = AuditedAuthenticator(chain, governance.audit)
+    return Identity(FreshAuthenticator(authenticator, feed.ensure_fresh), people, administration, drawn)

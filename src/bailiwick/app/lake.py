@@ -1,5 +1,6 @@
 """The catalog, put together with what is known of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from bailiwick.database.database import Database
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.launch import CATALOG
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import LeaseId, QueryId
+from bailiwick.ids import GatewayId, LeaseId, QueryId
 from bailiwick.names import Namespace
 from bailiwick.policy.access import Access
 from bailiwick.queries.affected import AffectedRows
@@ -43,8 +44,17 @@ class Lake:
         return self.governance.access(principal).sees_namespace(CATALOG, namespace)
 
 
-def open_lake(database: Database, data_dir: Path, governance: Governance) -> Lake:
-    catalog = CatalogService(SqlBackend(database.synchronous, CATALOG), data_dir / "warehouse")
+def open_lake(
+    database: Database,
+    data_dir: Path,
+    governance: Governance,
+    *,
+    warehouse: Path | None = None,
+    owner: Callable[[], GatewayId | None] = lambda: None,
+) -> Lake:
+    """`owner` is who commits, where several gateways do."""
+    backend = SqlBackend(database.synchronous, CATALOG, owner=owner)
+    catalog = CatalogService(backend, warehouse or data_dir / "warehouse")
     inventory = Inventory(catalog, governance.access)
     return Lake(catalog, Staging(data_dir / "staging"), inventory, AffectedRows(), governance)
 

@@ -273,6 +273,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             "ALTER TABLE queries ADD COLUMN is_fallback BIGINT NOT NULL DEFAULT 0",
         ),
     ),
+    Migration(
+        9,
+        "wishes to end a query that another gateway runs",
+        ("CREATE TABLE cancellations (query_id TEXT NOT NULL PRIMARY KEY, wished_by TEXT NOT NULL)",),
+    ),
 )
 
 

@@ -14,6 +14,7 @@ from bailiwick.database.schema import revisions as table
 POLICY: Final = "policy"
 USERS: Final = "users"
 TOKENS: Final = "tokens"
+CANCELLATIONS: Final = "cancellations"
 CHANNEL: Final = "bailiwick"
 """Where PostgreSQL tells of changes: `<revision> <topic>`."""
 

@@ -130,6 +130,14 @@ queries = Table(
     Index("queries_state", "state"),
 )
 
+# Wishes to end a query, for the gateway that runs it.
+cancellations = Table(
+    "cancellations",
+    metadata,
+    Column("query_id", Text, primary_key=True),
+    Column("wished_by", Text, nullable=False),
+)
+
 # Statements that came with a key of their client's, and how they ended.
 submissions = Table(
     "submissions",

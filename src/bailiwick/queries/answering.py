@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bailiwick.engines.description import Description, Kind, Parameter
-from bailiwick.queries import local_life, spark_life
+from bailiwick.queries import describing, local_life, spark_life
 from bailiwick.queries.own import Answerer, first_answer
 from bailiwick.queries.running import Running
-from bailiwick.queries.spark_life import SparkSide
+from bailiwick.queries.spark_side import SparkSide
 from bailiwick.queries.statement import Prepared, Statement
 from bailiwick.queries.system_tables import SystemTables
 from bailiwick.queries.verdict import may_ask
@@ -63,4 +63,4 @@ class Answering:
         await spark_life.live(running, self.side)
 
     async def _describe(self, statement: Statement) -> Description:
-        return await spark_life.prepare(statement, self.side, self.timeout_s(statement))
+        return await describing.prepare(statement, self.side, self.timeout_s(statement))

@@ -6,7 +6,7 @@ from bailiwick.engines.engine import EngineLost
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.policy.expressions import Checked, ExpressionKind
 from bailiwick.queries.policy_answers import POLICY_READER
-from bailiwick.queries.spark_life import SessionPool
+from bailiwick.queries.spark_side import SessionPool
 
 CHECK_S: Final = 60.0
 

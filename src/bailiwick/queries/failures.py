@@ -73,6 +73,16 @@ def shutting_down() -> BailiwickError:
     )
 
 
+def given_up_on() -> BailiwickError:
+    return BailiwickError(
+        Code.EXECUTION_FAILED,
+        "The gateway was out of touch with the others for too long, and they ended its queries.",
+        retryable=True,
+        retry_after_s=ENGINE_BACK_S,
+        details={"reason": "gateway_lost"},
+    )
+
+
 def restarted() -> BailiwickError:
     return BailiwickError(
         Code.EXECUTION_FAILED,

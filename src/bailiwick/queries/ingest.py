@@ -31,7 +31,7 @@ from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId
 from bailiwick.names import InvalidNameError, checked_table
-from bailiwick.queries import failures, spark_life
+from bailiwick.queries import describing, failures
 from bailiwick.queries.ingest_chunks import ChunkSource
 from bailiwick.queries.ingest_columns import for_new_table, for_table
 from bailiwick.queries.ingest_stream import Chunk
@@ -40,7 +40,7 @@ from bailiwick.queries.local_life import GATEWAY
 from bailiwick.queries.machine import Admitted
 from bailiwick.queries.running import Running
 from bailiwick.queries.service import Work
-from bailiwick.queries.spark_life import SparkSide
+from bailiwick.queries.spark_side import SparkSide
 from bailiwick.queries.statement import Result, Statement
 from bailiwick.queries.verdict import CATALOGS, Verdict
 from bailiwick.results.batches import read_schema
@@ -220,7 +220,7 @@ class IngestService:
         """The table's columns, as Spark sees them; None if there is no such table, but could be."""
         question = replace(statement, sql=f"SELECT * FROM {full_name(target)}")  # noqa: S608  (quoted)
         try:
-            description = await spark_life.prepare(question, side, side.limits.timeout_s)
+            description = await describing.prepare(question, side, side.limits.timeout_s)
         except BailiwickError as error:
             if error.code not in _ABSENT:
                 raise

@@ -19,7 +19,7 @@ from bailiwick.queries import failures
 from bailiwick.queries.ingest_stream import Chunk
 from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.running import Running
-from bailiwick.queries.spark_life import Lease, SparkSide
+from bailiwick.queries.spark_side import Lease, SparkSide
 from bailiwick.telemetry.breadcrumbs import breadcrumb
 
 QUIET_S = 15.0

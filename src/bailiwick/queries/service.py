@@ -30,6 +30,7 @@ from bailiwick.queries.accounts import NO_ACCOUNTS, Accounts
 from bailiwick.queries.allowance import allowance
 from bailiwick.queries.answering import Answering
 from bailiwick.queries.cancel_answers import CancelAnswers
+from bailiwick.queries.cancellations import CancelElsewhere, nowhere_else
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
 from bailiwick.queries.information_schema import information_schema
@@ -41,7 +42,7 @@ from bailiwick.queries.routing import SystemName
 from bailiwick.queries.running import Running
 from bailiwick.queries.running_result import RunningResult
 from bailiwick.queries.sandbox import Sandbox
-from bailiwick.queries.spark_life import SessionPool, SparkSide, WorkOf
+from bailiwick.queries.spark_side import SessionPool, SparkSide, WorkOf
 from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, Result, Statement
 from bailiwick.queries.store import QueryStore
 from bailiwick.queries.submissions import SubmissionStore
@@ -90,6 +91,7 @@ class QueryService:
         system_tables: Sequence[SystemTable] = (),
         submissions: SubmissionStore | None = None,
         work_of: WorkOf = lambda _statement, _reads: ANYWHERE,
+        cancel_elsewhere: CancelElsewhere = nowhere_else,
         wall: Clock = wall_clock,
     ) -> None:
         """`answerers` know what the gateway answers by itself.
@@ -98,6 +100,7 @@ class QueryService:
         `accounts` nothing is put on record; without `submissions` clients' keys are known as long as this is.
         """
         self._accounts = accounts
+        self._cancel_elsewhere = cancel_elsewhere
         self._store = store
         self._spool = spool
         self._limits = limits
@@ -232,6 +235,15 @@ class QueryService:
             raise failures.unknown_query(query_id)
         if running is not None:
             running.cancel(failures.cancelled_by(by.name))
+        elif not query.state.is_terminal:
+            await self._cancel_elsewhere(query_id, by.name)
+
+    def carry_out(self, query_id: QueryId, by: str) -> bool:
+        """End a query of ours, as another gateway has allowed. False if it does not run here."""
+        running = self._active.get(query_id)
+        if running is not None:
+            running.cancel(failures.cancelled_by(by))
+        return running is not None
 
     def progress(self, query_id: QueryId) -> tuple[int, int] | None:
         """Tasks done and tasks in all, as far as Spark knows now; None for a query that does not live."""
@@ -291,6 +303,11 @@ class QueryService:
                     pass
         finally:
             self._leave(running)
+
+    async def end_all(self) -> None:
+        """End what runs: other gateways have taken this one for dead, and told its queries' ends."""
+        for running in list(self._active.values()):
+            running.cancel(failures.given_up_on())
 
     def _forget(self, running: Running) -> None:
         self._active.pop(running.id, None)

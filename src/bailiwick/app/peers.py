@@ -1,0 +1,57 @@
+"""Other gateways on the same database: what they change is noticed, and who dies is taken over from.
+
+With SQLite there are none, and all of this does nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bailiwick.config import Config
+from bailiwick.database.changes import ChangeFeed, change_feed
+from bailiwick.database.database import Database
+from bailiwick.doors.listening import shown
+from bailiwick.ids import GatewayId, QueryId
+from bailiwick.queries.cancellations import Cancellations, Carry
+from bailiwick.queries.owners import GatewayLeases, home_of
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    database: Database
+    feed: ChangeFeed
+    leases: GatewayLeases | None
+
+    def owner(self) -> GatewayId | None:
+        """Under which name this gateway runs queries; None where it is the only one."""
+        return None if self.leases is None else self.leases.id
+
+    def cancellations(self, carry_out: Carry) -> Cancellations:
+        """What others want ended here."""
+        return Cancellations(self.database, carry_out)
+
+    async def wish_end(self, query_id: QueryId, by: str) -> None:
+        """Of a query that another gateway runs."""
+        if self.leases is not None:
+            await Cancellations(self.database, lambda _query_id, _by: False).wish(query_id, by)
+
+    def watch(self, stack: AsyncExitStack, end_all_work: Callable[[], Awaitable[None]]) -> None:
+        """Show the others that this one lives, until `stack` ends."""
+        if self.leases is not None:
+            beating = asyncio.create_task(self.leases.run(end_all_work), name="gateway-lease")
+            stack.callback(beating.cancel)
+
+
+async def open_peers(stack: AsyncExitStack, config: Config, data_dir: Path, database: Database) -> Peers:
+    feed = change_feed(database)
+    stack.push_async_callback(feed.close)
+    if not database.is_shared:
+        return Peers(database, feed, None)
+    address = shown(config.server.advertised or config.server.bind[0], config.server.grpc_port)
+    home = await asyncio.to_thread(home_of, data_dir)
+    leases = GatewayLeases(database, home=home, address=address)
+    await leases.join()
+    stack.push_async_callback(leases.leave)
+    return Peers(database, feed, leases)
