@@ -34,6 +34,14 @@ class House:
             now=lambda: 1e9 + self.time[0],
         )
 
+    async def joined(self, *homes: str) -> list[GatewayLeases]:
+        """Gateways that are there and have beaten once."""
+        gateways = [self.gateway(home) for home in homes]
+        for gateway in gateways:
+            await gateway.join()
+            await gateway.beat()
+        return gateways
+
     async def pass_time(self, seconds: float, *living: GatewayLeases) -> list[str]:
         """Who was found dead by whom of those who live on."""
         found: list[str] = []
@@ -61,9 +69,7 @@ def house(database: Database) -> House:
 
 
 async def test_the_queries_of_a_gateway_that_died_are_failed_by_one_that_lives(house: House) -> None:
-    a, b, c = (house.gateway(home) for home in "abc")
-    for gateway in (a, b, c):
-        await gateway.join()
+    a, b, c = await house.joined("a", "b", "c")
     await house.run(a, "read of a")
     await house.run(a, "change of a", Kind.CHANGE)
     await house.run(b, "read of b")
@@ -78,9 +84,7 @@ async def test_the_queries_of_a_gateway_that_died_are_failed_by_one_that_lives(h
 
 
 async def test_a_query_that_had_ended_stays_as_it_was(house: House) -> None:
-    a, b = house.gateway("a"), house.gateway("b")
-    await a.join()
-    await b.join()
+    a, b = await house.joined("a", "b")
     store = await house.run(a, "q")
     await store.save([Query(QueryId("q"), "ann", "acme", "x", "SELECT 1", 1.0, State.FINISHED)])
     assert await house.pass_time(30.0, b) == ["a"]
@@ -90,9 +94,7 @@ async def test_a_query_that_had_ended_stays_as_it_was(house: House) -> None:
 async def test_one_that_starts_again_in_its_directory_fails_its_own_at_once(
     house: House,
 ) -> None:
-    a, b = house.gateway("a"), house.gateway("b")
-    await a.join()
-    await b.join()
+    a, b = await house.joined("a", "b")
     await house.run(a, "mine")
     await house.run(b, "theirs")
     again = house.gateway("a")
@@ -105,9 +107,7 @@ async def test_one_that_starts_again_in_its_directory_fails_its_own_at_once(
 
 
 async def test_one_that_leaves_is_not_missed(house: House) -> None:
-    a, b = house.gateway("a"), house.gateway("b")
-    await a.join()
-    await b.join()
+    a, b = await house.joined("a", "b")
     await a.leave()
     await a.leave()
     assert a.id is None
@@ -116,9 +116,7 @@ async def test_one_that_leaves_is_not_missed(house: House) -> None:
 
 
 async def test_one_that_was_only_slow_learns_it_and_joins_anew(house: House) -> None:
-    a, b = house.gateway("a"), house.gateway("b")
-    await a.join()
-    await b.join()
+    a, b = await house.joined("a", "b")
     first_id = a.id
     assert await house.pass_time(30.0, b) == ["a"]
     with pytest.raises(GivenUpOnError):
@@ -138,9 +136,7 @@ async def test_one_that_was_only_slow_learns_it_and_joins_anew(house: House) -> 
 
 
 async def test_after_the_database_was_away_nobody_is_taken_for_dead(house: House) -> None:
-    a, b = house.gateway("a"), house.gateway("b")
-    await a.join()
-    await b.join()
+    a, b = await house.joined("a", "b")
     assert await house.pass_time(20.0, a, b) == []
     # Nobody could beat for an hour; b is the first who can again.
     house.time[0] += 3600.0
@@ -149,9 +145,7 @@ async def test_after_the_database_was_away_nobody_is_taken_for_dead(house: House
 
 
 async def test_of_several_who_see_a_death_one_takes_over(house: House) -> None:
-    gateways = [house.gateway(home) for home in "abcd"]
-    for gateway in gateways:
-        await gateway.join()
+    gateways = await house.joined("a", "b", "c", "d")
     await house.run(gateways[0], "q")
     found = await house.pass_time(15.0, *gateways[1:])
     house.time[0] += 10.0
@@ -161,9 +155,7 @@ async def test_of_several_who_see_a_death_one_takes_over(house: House) -> None:
 
 
 async def test_where_a_gateway_is_can_be_asked_until_it_is_gone(house: House) -> None:
-    a, b = house.gateway("a"), house.gateway("b")
-    await a.join()
-    await b.join()
+    a, b = await house.joined("a", "b")
     assert a.id is not None
     found = await b.find(a.id)
     assert found is not None

@@ -3,7 +3,7 @@
 import random
 
 from bailiwick.ids import GatewayId
-from bailiwick.queries.owners import GatewayRow, Sightings, look
+from bailiwick.queries.owners import STARTING_S, GatewayRow, Sightings, look
 
 DEAD_AFTER_S = 20.0
 BLIND_AFTER_S = 10.0
@@ -24,6 +24,15 @@ def test_a_count_that_stands_still_is_dead_after_the_time_and_not_before() -> No
     for now in (0.0, 5.0, 10.0, 15.0, 19.9, 20.0):
         sightings, found[now] = seen(sightings, now, row("a", 7))
     assert found == {0.0: [], 5.0: [], 10.0: [], 15.0: [], 19.9: [], 20.0: ["a"]}
+
+
+def test_one_that_starts_is_waited_for_longer_but_not_for_ever() -> None:
+    sightings, found_at = Sightings(), 0.0
+    while not found_at:
+        now = (sightings.looked_at or 0.0) + 5.0
+        sightings, dead = seen(sightings, now, row("a", 0))
+        found_at = now if dead else 0.0
+    assert found_at == STARTING_S + 5.0
 
 
 def test_a_count_that_goes_on_is_alive_whatever_its_clock_says() -> None:
@@ -51,7 +60,7 @@ def test_under_any_schedule_nobody_who_beats_in_time_is_dead_and_who_stops_is_fo
     """Seeded: gateways beat at least every 8 s of the observer's sight, the observer looks every 1 to 9 s."""
     for seed in range(300):
         chance = random.Random(seed)
-        sightings, now, beats, last_beat = Sightings(), 0.0, 0, 0.0
+        sightings, now, beats, last_beat = Sightings(), 0.0, 1, 0.0
         stops_at = chance.uniform(20.0, 100.0)
         found_at: float | None = None
         while found_at is None and now < 300.0:

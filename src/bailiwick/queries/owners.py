@@ -24,7 +24,7 @@ from bailiwick.database.database import Database
 from bailiwick.database.schema import gateways as table
 from bailiwick.database.schema import queries
 from bailiwick.engines.description import Kind
-from bailiwick.errors import Code
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import GatewayId, new_gateway_id
 from bailiwick.queries import failures
 from bailiwick.queries.query import Failure
@@ -34,6 +34,8 @@ from bailiwick.telemetry.logs import logger
 
 BEAT_EVERY_S: Final = 5.0
 DEAD_AFTER_S: Final = 20.0
+STARTING_S: Final = 600.0
+"""How long one may take from joining to its first beat: while its engine starts it runs nothing."""
 HOME_BYTES: Final = 12
 
 LOST: Final = Failure(Code.EXECUTION_FAILED, "The gateway that ran this query was lost.")
@@ -80,7 +82,7 @@ def look(
     """What is known after seeing these rows, and which of them are dead. Pure.
 
     Who could not look for longer than `blind_after_s` knows nothing of the others: if the database did not
-    answer, it did not answer them either.
+    answer, it did not answer them either. Who has never beaten is starting, and runs nothing yet.
     """
     was_blind = before.looked_at is None or now - before.looked_at > blind_after_s
     known = {} if was_blind else before.by_id
@@ -89,7 +91,7 @@ def look(
     for row in rows:
         last = known.get(row.id)
         seen[row.id] = last if last is not None and last.beats == row.beats else Sighting(row.beats, now)
-        if now - seen[row.id].at >= dead_after_s:
+        if now - seen[row.id].at >= (dead_after_s if row.beats else STARTING_S):
             dead.append(row)
     return Sightings(now, seen), tuple(dead)
 
@@ -154,14 +156,20 @@ class GatewayLeases:
         return count
 
     async def leave(self) -> None:
-        """Be none of them any more. What has not ended by now is failed. Fine if it is not one."""
-        if self._id is None:
+        """Be none of them any more. What has not ended by now is failed. Fine if it is not one.
+
+        If the database is away, the others find out by themselves.
+        """
+        gateway_id, self._id = self._id, None
+        if gateway_id is None:
             return
-        async with self._database.asynchronous.begin() as connection:
-            rows = await connection.execute(select(table).where(table.c.id == self._id))
-            for row in rows.mappings().all():
-                await _take_over(connection, _row(row), self._now(), _RESTARTED, _RESTARTED)
-        self._id = None
+        try:
+            async with self._database.asynchronous.begin() as connection:
+                rows = await connection.execute(select(table).where(table.c.id == gateway_id))
+                for row in rows.mappings().all():
+                    await _take_over(connection, _row(row), self._now(), _RESTARTED, _RESTARTED)
+        except BailiwickError as error:
+            _log.warning("gateway_did_not_leave", cause=error.cause_text)
 
     async def beat(self) -> tuple[GatewayRow, ...]:
         """Show that this one lives, and take over from those that do not: which are given back.
