@@ -131,6 +131,7 @@ async def test_one_that_was_only_slow_learns_it_and_joins_anew(house: House) -> 
         while len(await b.living()) < 2:  # noqa: ASYNC110 - what it waits for is in the database
             await asyncio.sleep(POLL_S)
     running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
     assert ended == [first_id]
     assert a.id not in (None, first_id)
 
