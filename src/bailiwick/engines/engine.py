@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from bailiwick.engines.description import Description
 from bailiwick.engines.task import EngineTask
-from bailiwick.engines.write import Write
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, NodeId, OperationId, QueryId
 from bailiwick.policy.expressions import Checked, ExpressionKind
 
 if TYPE_CHECKING:
-    # pyarrow is behind it, and an engine is begun before that is imported.
+    # pyarrow is behind them, and an engine is begun before that is imported.
     from bailiwick.engines.parameters import ParameterValue
+    from bailiwick.engines.write import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class EngineSession(ABC):
         """
 
     def write(
-        self, write: Write, *, operation: OperationId, lease: LeaseId, query_id: QueryId | None = None
+        self, write: "Write", *, operation: OperationId, lease: LeaseId, query_id: QueryId | None = None
     ) -> AsyncIterator[Event]:
         """Write rows, in one commit. Otherwise as `execute` with `reattachable`.
 

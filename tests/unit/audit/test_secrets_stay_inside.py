@@ -25,6 +25,8 @@ TELLING = re.compile(r"password|passphrase|secret|token|credential|cookie|stamp$
 HARMLESS = {
     # Files, not what is in them.
     "GatewayOptions.client_key",
+    "KeeperConfig.token_file",
+    "KeptEngine.token_file",
     # gRPC's own object.
     "ChannelSecurity.credentials",
     # Of a test's engine.
