@@ -15,6 +15,7 @@ from bailiwick.database.config import DatabaseConfig
 from bailiwick.database.database import Database
 from bailiwick.database.errors import NewerDatabaseError, UnusableDatabaseError
 from bailiwick.database.migrations import MIGRATIONS, Migration, migrate
+from bailiwick.testing.certificates import Authority
 from bailiwick.testing.postgres import PrivatePostgres
 
 NAMESPACE = {"catalog": "lake", "namespace": "sales", "properties": "0"}
@@ -234,6 +235,23 @@ def test_a_server_that_is_not_there_is_told_without_the_password(tmp_path: Path)
         Database.open(tmp_path / "unused", config)
     assert "s3cret" not in str(failed.value)
     assert "s3cret" not in repr(config)
+
+
+async def test_a_server_is_believed_by_its_certificate_and_one_of_another_authority_is_not(
+    postgres: PrivatePostgres, tmp_path: Path
+) -> None:
+    def of(ca_file: Path) -> DatabaseConfig:
+        return DatabaseConfig(
+            url=SecretStr(postgres.url("postgres", f"sslmode=verify-full&sslrootcert={ca_file}"))
+        )
+
+    database = Database.open(tmp_path / "unused", of(postgres.ca_file))
+    with database.synchronous_reads.connect() as connection:
+        is_encrypted = text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        assert connection.execute(is_encrypted).scalar_one() is True
+    await database.close()
+    with pytest.raises(UnusableDatabaseError, match="SSL error"):
+        Database.open(tmp_path / "unused", of(Authority(tmp_path / "other").file))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from psycopg import sql
 from pydantic import SecretStr
 
 from bailiwick.database.config import DatabaseConfig
+from bailiwick.testing.certificates import Authority
 
 USER = "bailiwick"
 START_TIMEOUT_S = 30.0
@@ -61,9 +62,14 @@ class PrivatePostgres:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = port
 
-    def url(self, name: str = "postgres") -> str:
-        """How libpq is told where a database of it is."""
-        return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{name}"
+    def url(self, name: str = "postgres", security: str = "sslmode=disable") -> str:
+        """How libpq is told where a database of it is. It speaks TLS to those who want it."""
+        return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{name}?{security}"
+
+    @property
+    def ca_file(self) -> Path:
+        """Whom to trust to know it by."""
+        return self._directory / "tls" / "ca.pem"
 
     def new_database(self) -> DatabaseConfig:
         """One with nothing in it."""
@@ -78,7 +84,9 @@ class PrivatePostgres:
         """Lay out the directory."""
         password_file = self._directory / "password"
         password_file.write_text(self._password)
-        self._hand_over(password_file)
+        issued = Authority(self._directory / "tls").issue()
+        for path in (password_file, issued.certificate, issued.key, issued.key.parent):
+            self._hand_over(path)
         self._run(
             "initdb",
             *("--pgdata", str(self._data), "--username", USER, "--pwfile", str(password_file)),
@@ -91,6 +99,9 @@ class PrivatePostgres:
             "port": self.port,
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": self._directory,
+            "ssl": "on",
+            "ssl_cert_file": self._directory / "tls" / "server.pem",
+            "ssl_key_file": self._directory / "tls" / "server.key",
             "fsync": "off",
             "full_page_writes": "off",
             "shared_buffers": "16MB",
@@ -158,7 +169,7 @@ class PrivatePostgres:
             raise RuntimeError(f"{program} failed: {done.stderr[-2000:]}")
 
     def _hand_over(self, path: Path) -> None:
-        path.chmod(0o600)
+        path.chmod(0o700 if path.is_dir() else 0o600)
         if os.geteuid() == 0 and (user := _service_user()) is not None:
             os.chown(path, user.pw_uid, user.pw_gid)
 
