@@ -134,6 +134,15 @@ async def test_an_engine_that_was_stopped_in_good_order_leaves_at_once(office: O
     assert office.registry.keys_of(report.catalog_credential.reveal()) is None
 
 
+async def test_a_report_that_comes_after_the_end_of_its_life_brings_nobody_back(office: Office) -> None:
+    report = report_of("a")
+    office.registry.heartbeat(report, HERE)
+    office.registry.ended(report.node_id, report.life, "stopped")
+    with pytest.raises(BailiwickError, match="is over"):
+        office.registry.heartbeat(replace(report, state=EngineState.DRAINING), HERE)
+    assert office.condition() is Condition.GONE
+
+
 async def test_word_of_the_end_of_an_earlier_life_harms_nobody(office: Office) -> None:
     first = report_of("a")
     second = restarted(first)

@@ -52,6 +52,8 @@ _OPTIONS: Final = (
     ("grpc.max_metadata_size", 1 << 20),
     # Never by way of a proxy of the environment: what stands between us and an engine is our keeper.
     ("grpc.enable_http_proxy", 0),
+    # A channel to the same address as one of before must not inherit that one's pause before it tries again.
+    ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
 )

@@ -7,6 +7,7 @@ whose credential is whose. It neither starts nor stops an engine: that is its ke
 
 import asyncio
 import hashlib
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -28,6 +29,7 @@ from bailiwick.policy.stamp import StampKey
 from bailiwick.telemetry.logs import logger
 
 TICK_S: Final = 1.0
+STOPPED_LIVES_MAX: Final = 256
 
 EndReason = Literal["out_of_memory", "exited", "stopped"]
 END_REASONS: Final[tuple[EndReason, ...]] = (OUT_OF_MEMORY, EXITED, STOPPED)
@@ -109,6 +111,7 @@ class Registry:
         self._engines: dict[NodeId, RemoteEngine] = {}
         self._lives: dict[NodeId, int] = {}
         self._keys: Mapping[bytes, LifeKeys] = {}
+        self._stopped: deque[str] = deque(maxlen=STOPPED_LIVES_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -152,6 +155,7 @@ class Registry:
         if engine is not None and engine.life == life:
             engine.lose(reason)
         if reason == STOPPED:
+            self._stopped.append(life)
             self._tell(health.Left(node_id, life))
         else:
             self._tell(health.TransportFailed(node_id, "its engine ended", life))
@@ -202,6 +206,8 @@ class Registry:
     def _check(self, report: Report, called: Called) -> str:
         """The catalog for this engine. Raises for what health need not even hear of."""
         _stamp_key(report)
+        if report.life in self._stopped:
+            raise _denied("This life of the engine is over.")
         if called.link != self._link.kind:
             raise _denied(_other_link(self._link.kind))
         if self._link.kind != MUTUAL_TLS and (not called.peer_is_loopback or _is_elsewhere(report.address)):

@@ -41,6 +41,10 @@ class Standing:
     """Set, and another put in its place, after each report, whatever came of it."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the gateway should know at once."""
+    telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the gateway is told something: a report never overtakes the end of its life."""
+    is_over: bool = False
+    """Whether there is nothing to report any more."""
 
     def become(self, state: EngineState) -> None:
         self.state = state
@@ -72,6 +76,11 @@ class Heartbeats:
 
     async def beat(self) -> None:
         """Tell once, and note what came of it."""
+        async with self._standing.telling:
+            if not self._standing.is_over:
+                await self._tell()
+
+    async def _tell(self) -> None:
         standing = self._standing
         told = self._report()
         try:

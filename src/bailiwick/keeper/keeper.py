@@ -102,11 +102,9 @@ class Keeper:
             started_at = self._clock()
             reason = await self._live(is_first)
             is_first = False
-            if reason is not None:
-                await self._tell_ended(reason)
+            await self._end_life(reason)
             if self._stopping.is_set():
                 return
-            self._standing.begin_anew()
             if reason == "stopped" or self._clock() - started_at > STEADY_S:
                 backoff_s = self._config.engine.restart_backoff_s
             else:
@@ -227,10 +225,16 @@ class Keeper:
             stamp_key=standing.life.stamp_key,
         )
 
-    async def _tell_ended(self, reason: EndReason) -> None:
-        _log.info("engine_ended", node_id=self._config.name, reason=reason)
-        with suppress(GatewayRefusedError, GatewayUnreachableError):
-            await self._calls.ended(self._config.name, self._standing.life.name, reason)
+    async def _end_life(self, reason: EndReason | None) -> None:
+        """Tell that it is over, if it ever began. Nothing is reported of it from here on."""
+        standing = self._standing
+        async with standing.telling:
+            if reason is not None:
+                _log.info("engine_ended", node_id=self._config.name, reason=reason)
+                with suppress(GatewayRefusedError, GatewayUnreachableError):
+                    await self._calls.ended(self._config.name, standing.life.name, reason)
+            standing.begin_anew()
+            standing.is_over = self._stopping.is_set()
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
