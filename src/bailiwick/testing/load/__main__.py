@@ -28,7 +28,8 @@ QUEUE_OF_DEFAULT_FITS = 50
 def main() -> int:
     options = _options()
     console = Console(highlight=False)
-    plan = Rush(options.clients, Mix(options.mix), options.each, options.seed, is_kept=options.keep)
+    mix = Mix(options.mix)
+    plan = Rush(options.clients, mix, options.each, options.seed, options.idle, is_kept=options.keep)
     try:
         with _gateway(options, console) as address:
             console.print(f"{plan.clients} clients, {plan.mix}, {plan.each} questions each, at {address.uri}")
@@ -47,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=10, metavar="N")
     parser.add_argument("--mix", choices=[mix.value for mix in Mix], default=Mix.MIXED.value)
     parser.add_argument("--each", type=int, default=8, metavar="N", help="questions a client asks; default 8")
+    parser.add_argument("--idle", type=int, default=0, metavar="N", help="clients that are connected besides")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the order of the questions")
     parser.add_argument("--url", metavar="URL", help="a running gateway: grpc://HOST:PORT or grpc+tls://…")
     parser.add_argument("--user", default="admin", help="an administrator there; by BAILIWICK_PASSWORD")
@@ -54,8 +56,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="leave the table for another run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    if not 1 <= options.clients <= 2000 or not 1 <= options.each <= 10_000:
-        parser.error("1 to 2,000 clients, 1 to 10,000 questions each")
+    if not 1 <= options.clients <= 2000 or not 0 <= options.idle <= 5000 or not 1 <= options.each <= 10_000:
+        parser.error("1 to 2,000 clients, up to 5,000 idle ones, 1 to 10,000 questions each")
     return options
 
 

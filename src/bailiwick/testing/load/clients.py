@@ -36,6 +36,7 @@ SIGN_INS_AT_ONCE = 8
 HISTORY_S = 10.0
 """The history of reads is written in batches, a moment late."""
 POLL_S = 0.1
+STILL_THERE = Question("after idling", "SELECT 1", ((1,),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class Rush:
     each: int = 8
     """Questions a client asks."""
     seed: int = 0
+    idle: int = 0
+    """Clients besides that stay connected, and ask once when all is over."""
     is_kept: bool = False
     """Whether the table stays for another run."""
 
@@ -84,9 +87,11 @@ def rush(address: Address, plan: Rush) -> Summary:
     """Let all clients ask at once, and tell how it went."""
     run = f"load-{secrets.token_hex(4)}"
     with address.connect(address.administrator) as admin, _prepared(admin, plan, run) as users:
-        connections = _connected(address, plan, users)
+        connections = _connected(address, plan.clients + plan.idle, users)
+        busy, idle = connections[: plan.clients], connections[plan.clients :]
         try:
-            asked, elapsed_s = _race(connections, plan, run)
+            asked, elapsed_s = _race(busy, plan, run)
+            asked += [_ask(each, plan.clients + number, STILL_THERE, run) for number, each in enumerate(idle)]
         finally:
             for connection in connections:
                 with suppress(AdbcError):  # The gateway may be gone; what it failed at is told already.
@@ -133,12 +138,10 @@ def _make(admin: Any, users: dict[str, str]) -> None:
         rows(admin, f"GRANT SELECT ON NAMESPACE {NAMESPACE} TO USER {user}")
 
 
-def _connected(address: Address, plan: Rush, users: dict[str, str]) -> list[Any]:
+def _connected(address: Address, count: int, users: dict[str, str]) -> list[Any]:
     people = list(users.items())
     with ThreadPoolExecutor(SIGN_INS_AT_ONCE) as pool:
-        return list(
-            pool.map(lambda client: address.sign_in(*people[client % len(people)]), range(plan.clients))
-        )
+        return list(pool.map(lambda client: address.sign_in(*people[client % len(people)]), range(count)))
 
 
 def _race(connections: Sequence[Any], plan: Rush, run: str) -> tuple[list[Asked], float]:
