@@ -137,7 +137,7 @@ def test_a_keeper_that_is_stopped_lets_its_query_end_and_work_goes_elsewhere(fle
             assert fleet.ask(f"SELECT {number}") == [(number,)]
         answer.result(120)
     assert fleet.last(_quoted(SLOW_TO_BEGIN))[::2] == (node, [])
-    wait_until("it has left", lambda: fleet.health().get(node) != "healthy")
+    wait_until("it has left", lambda: fleet.health().get(node) != "healthy" and not leaving.is_alive)
     leaving.mend()
     fleet.wait_healthy("left", "right")
 

@@ -72,6 +72,10 @@ class KeptEngine:
             self.keeper.end()
 
     @property
+    def is_alive(self) -> bool:
+        return self._keeper.is_alive
+
+    @property
     def pid(self) -> int:
         return self._keeper.pid
 
