@@ -4,6 +4,7 @@ Every id that reaches an engine or a client is made here, by us, from the system
 client sends is ever used as one.
 """
 
+import hashlib
 import secrets
 import time
 import uuid
@@ -24,6 +25,15 @@ def new_query_id() -> QueryId:
     milliseconds = time.time_ns() // 1_000_000
     stamp = "".join(_ALPHABET[milliseconds >> shift & 31] for shift in range(45, -1, -5))
     return QueryId(f"q{stamp}{_random(14)}")
+
+
+def query_id_at(announced: QueryId, gateway: GatewayId) -> QueryId:
+    """The id under which another gateway than the one that announced it runs a query, the first time.
+
+    Whoever knows both can tell it; it is as hard to guess as what was announced.
+    """
+    digest = hashlib.sha256(f"{announced}:{gateway}".encode()).digest()
+    return QueryId(announced[:11] + "".join(_ALPHABET[byte & 31] for byte in digest[:14]))
 
 
 def new_lease_id() -> LeaseId:

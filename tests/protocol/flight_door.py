@@ -26,6 +26,7 @@ from bailiwick.doors.flight_sql.ingest import Ingests
 from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.doors.flight_sql.service import SERVICE, FlightSqlService
 from bailiwick.doors.flight_sql.session_options import SessionOptions
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.description import Kind, Parameter
@@ -139,6 +140,7 @@ async def serving(
     ingests: Ingests | None = None,
     transport: GrpcLimits | None = None,
     behind: AllQueries | None = None,
+    whereabouts: Whereabouts | None = None,
 ) -> AsyncIterator[Door]:
     """A door for `ann` and `bob`, or for whomever `authenticator` knows. Not scripted is what is `behind`."""
     queries, clock = ScriptedQueries(scripts()), MovedClock()
@@ -152,9 +154,11 @@ async def serving(
         lookups=Lookups(Inventory(CatalogService(MemoryBackend(), Path("nowhere")))),
         options=SessionOptions(sessions, _no_schema),
         ingests=ingests or NoIngests(),
+        whereabouts=whereabouts,
         now=clock,
     )
-    service = FlightSqlService(door, Callers(authenticator or users, sessions, seal, now=clock))
+    callers = Callers(authenticator or users, sessions, seal, whereabouts=whereabouts, now=clock)
+    service = FlightSqlService(door, callers)
     server = GrpcServer(
         ("127.0.0.1", "::1"),
         0,

@@ -318,9 +318,9 @@ async def test_an_info_of_another_cancels_nothing() -> None:
         assert refused.value.code is Code.INVALID_ARGUMENTS
 
 
-def renewed(home: World, info: flight.FlightInfo) -> flight.FlightEndpoint:
+async def renewed(home: World, info: flight.FlightInfo) -> flight.FlightEndpoint:
     request = flight.RenewFlightEndpointRequest(endpoint=info.endpoint[0]).SerializeToString()
-    return flight.FlightEndpoint.FromString(home.cancelling.renew(ANN, request))
+    return flight.FlightEndpoint.FromString(await home.cancelling.renew(ANN, request))
 
 
 async def test_a_renewed_ticket_is_good_for_longer() -> None:
@@ -328,12 +328,12 @@ async def test_a_renewed_ticket_is_good_for_longer() -> None:
         read = Read("numbers", None, new_query_id())
         info = info_of(home, read)
         home.clock[0] += TICKET_S - 1
-        endpoint = renewed(home, info)
+        endpoint = await renewed(home, info)
         assert endpoint.expiration_time.seconds == int(home.clock[0] + TICKET_S)
         home.clock[0] += TICKET_S - 1
         assert home.tickets.redeem(ANN, read_ticket(endpoint.ticket.SerializeToString())) == read
         with pytest.raises(BailiwickError):
-            renewed(home, info)
+            await renewed(home, info)
 
 
 async def test_the_outcome_of_a_change_is_kept_as_long_as_its_renewed_ticket() -> None:
@@ -342,11 +342,11 @@ async def test_the_outcome_of_a_change_is_kept_as_long_as_its_renewed_ticket() -
         home.outcomes.keep(query_id, "ann", (b"x",))
         info = info_of(home, Outcome(query_id))
         home.clock[0] += TICKET_S - 1
-        renewed(home, info)
+        await renewed(home, info)
         home.clock[0] += TICKET_S - 1
         assert home.outcomes.fetch(query_id) == (b"x",)
         with pytest.raises(BailiwickError):
-            renewed(home, info_of(home, Outcome(new_query_id())))
+            await renewed(home, info_of(home, Outcome(new_query_id())))
 
 
 async def test_a_polled_result_is_not_promised_for_longer_than_it_is_kept() -> None:
@@ -354,4 +354,4 @@ async def test_a_polled_result_is_not_promised_for_longer_than_it_is_kept() -> N
         answer = await home.ask("numbers")
         until = answer.info.endpoint[0].expiration_time.seconds
         home.clock[0] += 100
-        assert renewed(home, answer.info).expiration_time.seconds == until
+        assert (await renewed(home, answer.info)).expiration_time.seconds == until

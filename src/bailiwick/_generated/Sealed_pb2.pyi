@@ -49,10 +49,14 @@ class Read(_message.Message):
     def __init__(self, sql: _Optional[str] = ..., schema: _Optional[bytes] = ..., query_id: _Optional[str] = ..., parameters: _Optional[bytes] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., submission_key: _Optional[str] = ...) -> None: ...
 
 class Outcome(_message.Message):
-    __slots__ = ("query_id",)
+    __slots__ = ("query_id", "gateway", "messages")
     QUERY_ID_FIELD_NUMBER: _ClassVar[int]
+    GATEWAY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
     query_id: str
-    def __init__(self, query_id: _Optional[str] = ...) -> None: ...
+    gateway: str
+    messages: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, query_id: _Optional[str] = ..., gateway: _Optional[str] = ..., messages: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Lookup(_message.Message):
     __slots__ = ("command", "time_zone")

@@ -13,7 +13,7 @@ from bailiwick.app.fleet import Spark, keeper_routes, open_spark, warm_up, work_
 from bailiwick.app.identity import Identity, open_identity
 from bailiwick.app.lake import Lake, open_lake
 from bailiwick.app.nodes import nodes
-from bailiwick.app.peers import Peers, open_peers
+from bailiwick.app.peers import Peers, advertised_location, open_peers
 from bailiwick.app.policy import CatalogFacts, Governance, Ingress, open_governance
 from bailiwick.catalog.sizes import TableSizes
 from bailiwick.clock import wall
@@ -27,6 +27,7 @@ from bailiwick.doors.flight_sql.service import SERVICE as FLIGHT_SERVICE
 from bailiwick.doors.flight_sql.service import FlightSqlService
 from bailiwick.doors.flight_sql.session_options import SessionOptions
 from bailiwick.doors.flight_sql.sql_info import Abilities
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
 from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
@@ -115,7 +116,7 @@ async def open_around(
     peers.watch(stack, queries.end_all)
     peers.feed.follow(revisions.CANCELLATIONS, peers.cancellations(queries.carry_out))
     await peers.feed.start()
-    flight = await _open_flight(stack, config, data_dir, identity, governance, queries, lake, sessions)
+    flight = await _open_flight(stack, config, data_dir, identity, governance, queries, lake, sessions, peers)
     grpc, http = await _open_ports(stack, config, flight, spark, metrics, traces, tls)
     report("warming up")
     await warm_up(spark, config)
@@ -188,6 +189,7 @@ async def _open_flight(
     queries: QueryService,
     lake: Lake,
     sessions: ClientSessions,
+    peers: Peers,
 ) -> FlightSqlService:
     keys_dir = config.server.keys_dir or data_dir / "keys"
     seal = Seal(await asyncio.to_thread(load_or_create_key, keys_dir / "ticket-sealing"))
@@ -205,6 +207,7 @@ async def _open_flight(
     limits = FlightSqlLimits(
         ticket_s=config.identity.ticket_s, message_bytes_max=config.results.message_bytes_max
     )
+    whereabouts = Whereabouts(peers.gateways(), advertised_location(config))
     door = FlightSqlDoor(
         queries,
         seal,
@@ -212,9 +215,10 @@ async def _open_flight(
         lookups=Lookups(lake.inventory, system_tables=lambda: queries.system_tables, abilities=abilities),
         options=SessionOptions(sessions, lake.has_schema),
         ingests=ingests,
+        whereabouts=whereabouts,
     )
     stack.push_async_callback(door.close)
-    return FlightSqlService(door, Callers(identity.authenticator, sessions, seal))
+    return FlightSqlService(door, Callers(identity.authenticator, sessions, seal, whereabouts=whereabouts))
 
 
 async def _open_ports(

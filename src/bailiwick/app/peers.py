@@ -15,7 +15,9 @@ from bailiwick.database.database import Database
 from bailiwick.doors.listening import shown
 from bailiwick.ids import GatewayId, QueryId
 from bailiwick.queries.cancellations import Cancellations, Carry
+from bailiwick.queries.gateways import Gateways, OnlyOne, SharedGateways
 from bailiwick.queries.owners import GatewayLeases, home_of
+from bailiwick.queries.sql import SqlQueryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,13 @@ class Peers:
         if self.leases is not None:
             await Cancellations(self.database, lambda _query_id, _by: False).wish(query_id, by)
 
+    def gateways(self) -> Gateways:
+        """All of them, as doors see them."""
+        if self.leases is None:
+            return OnlyOne()
+        store = SqlQueryStore(self.database, self.owner)
+        return SharedGateways(self.owner, self.leases.living, store, self.wish_end)
+
     def watch(self, stack: AsyncExitStack, end_all_work: Callable[[], Awaitable[None]]) -> None:
         """Show the others that this one lives, until `stack` ends."""
         if self.leases is not None:
@@ -44,12 +53,26 @@ class Peers:
             stack.callback(beating.cancel)
 
 
+def advertised_address(config: Config) -> str | None:
+    """Where clients and other gateways reach this one, if that was said: `host:port`."""
+    host, port = config.server.advertised, config.server.grpc_port
+    return shown(host, port) if host and port else None
+
+
+def advertised_location(config: Config) -> str | None:
+    """The same, as Flight spells it."""
+    address = advertised_address(config)
+    scheme = "grpc+tls" if config.tls.is_on else "grpc+tcp"
+    return None if address is None else f"{scheme}://{address}"
+
+
 async def open_peers(stack: AsyncExitStack, config: Config, data_dir: Path, database: Database) -> Peers:
     feed = change_feed(database)
     stack.push_async_callback(feed.close)
     if not database.is_shared:
         return Peers(database, feed, None)
-    address = shown(config.server.advertised or config.server.bind[0], config.server.grpc_port)
+    # Only what a person has said is told to clients: where it listens may mean nothing to them.
+    address = advertised_address(config) or ""
     home = await asyncio.to_thread(home_of, data_dir)
     leases = GatewayLeases(database, home=home, address=address)
     await leases.join()

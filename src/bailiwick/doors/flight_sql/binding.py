@@ -41,21 +41,30 @@ class BindingLimits:
 
 
 class BoundStatements:
-    """Prepared statements by their handles, each with what is bound to it."""
+    """Prepared statements by their handles, each with what is bound to it.
+
+    Where there are several gateways, what is remembered for an old handle is remembered for one `session`,
+    whose calls all come here: else another gateway could know of a later binding.
+    """
 
     def __init__(self, handles: Handles, limits: BindingLimits, *, now: Clock) -> None:
         self._handles = handles
         self._limits = limits
         self._bindings = Bindings(limits, now=now)
 
-    def open(self, principal: Principal, handle: bytes) -> tuple[PreparedStatement, bool]:
+    def open(self, principal: Principal, handle: bytes, session: str = "") -> tuple[PreparedStatement, bool]:
         """The statement with its parameters, if any are bound, and whether its description is still fresh."""
         statement, is_fresh = self._handles.open(principal, handle)
-        row = self._bindings.find(principal, handle)
+        row = self._bindings.find(principal, handle, session)
         return (statement, is_fresh) if row is None else (replace(statement, parameters=row), False)
 
     async def bind(
-        self, principal: Principal, handle: bytes, first: bytes, rest: AsyncIterator[bytes]
+        self,
+        principal: Principal,
+        handle: bytes,
+        first: bytes,
+        rest: AsyncIterator[bytes],
+        session: str = "",
     ) -> bytes:
         """Bind the one row of a DoPut: the handle that carries it. For a while the old one means it too."""
         statement, _ = self._handles.open(principal, handle)
@@ -64,23 +73,28 @@ class BoundStatements:
             statement.check_complete()
             return handle
         row = only_row(rows)
-        self._bindings.remember(principal, handle, row)
+        self._bindings.remember(principal, handle, row, session)
         return self._handles.bind(principal, statement, row)
 
     async def rows(
-        self, principal: Principal, handle: bytes, first: bytes, rest: AsyncIterator[bytes]
+        self,
+        principal: Principal,
+        handle: bytes,
+        first: bytes,
+        rest: AsyncIterator[bytes],
+        session: str = "",
     ) -> tuple[PreparedStatement, tuple[Row, ...]]:
         """An update, and the rows to run it with: those of the DoPut, or what was bound before."""
-        statement, _ = self.open(principal, handle)
+        statement, _ = self.open(principal, handle, session)
         rows = await read_rows(first, rest, statement.parameter_count, self._limits)
         if rows is None:
             statement.check_complete()
             rows = (statement.parameters,)
         return statement, rows
 
-    def close(self, principal: Principal, handle: bytes) -> None:
+    def close(self, principal: Principal, handle: bytes, session: str = "") -> None:
         """Forget what is bound. Closing a handle that is not known is fine."""
-        self._bindings.forget(principal, handle)
+        self._bindings.forget(principal, handle, session)
 
 
 async def read_rows(
@@ -153,22 +167,23 @@ class Bindings:
     def __len__(self) -> int:
         return len(self._bound)
 
-    def remember(self, principal: Principal, handle: bytes, row: Row) -> None:
+    def remember(self, principal: Principal, handle: bytes, row: Row, session: str = "") -> None:
         """Bind `row` in the place of what was bound before."""
-        self.forget(principal, handle)
+        self.forget(principal, handle, session)
         size = size_bytes(row)
-        self._bound[_key(principal, handle)] = (self._now() + self._limits.remembered_s, size, row)
+        expires_at = self._now() + self._limits.remembered_s
+        self._bound[_key(principal, handle, session)] = (expires_at, size, row)
         self._bytes += size
         while self._is_overfull():
             self._bytes -= self._bound.popitem(last=False)[1][1]
 
-    def find(self, principal: Principal, handle: bytes) -> Row | None:
-        expires_at, _, row = self._bound.get(_key(principal, handle), (0.0, 0, None))
+    def find(self, principal: Principal, handle: bytes, session: str = "") -> Row | None:
+        expires_at, _, row = self._bound.get(_key(principal, handle, session), (0.0, 0, None))
         return row if self._now() < expires_at else None
 
-    def forget(self, principal: Principal, handle: bytes) -> None:
+    def forget(self, principal: Principal, handle: bytes, session: str = "") -> None:
         """The handle is closed. Forgetting one that is not there is fine."""
-        if (bound := self._bound.pop(_key(principal, handle), None)) is not None:
+        if (bound := self._bound.pop(_key(principal, handle, session), None)) is not None:
             self._bytes -= bound[1]
 
     def _is_overfull(self) -> bool:
@@ -254,8 +269,9 @@ def _too_large(limits: BindingLimits) -> BailiwickError:
     )
 
 
-def _key(principal: Principal, handle: bytes) -> bytes:
+def _key(principal: Principal, handle: bytes, session: str) -> bytes:
     bearer = bearer_of(principal).SerializeToString(deterministic=True)
-    digest = hashlib.sha256(len(bearer).to_bytes(4) + bearer)
-    digest.update(handle)
+    digest = hashlib.sha256()
+    for part in (bearer, session.encode(), handle):
+        digest.update(len(part).to_bytes(4) + part)
     return digest.digest()

@@ -3,6 +3,7 @@
 A call without a session is offered one, as a token in the `authorization` header of the answer, which most
 drivers adopt, and as the cookie `arrow_flight_session_id`, which others keep. Either alone will do. So two
 connections that were given the same credential have two sessions, and neither changes the other's schema.
+A session is in the memory of one gateway; another one says so and offers none in its place.
 
 A caller may act for somebody else where a rule allows it: the header `x-bailiwick-on-behalf-of` says for
 whom. A session that began so goes on so; its token needs no header beside it, and is good for nothing else:
@@ -28,6 +29,7 @@ from bailiwick.doors.flight_sql.authentication import (
 )
 from bailiwick.doors.flight_sql.drivers import PLAIN, Driver, driver_of
 from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens, Standing
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
 from bailiwick.doors.flight_sql.wishes import NO_WISHES, Wishes, wishes_of
 from bailiwick.engines.parameters import Row
 from bailiwick.identity.authenticator import Authenticator, Peer
@@ -92,11 +94,18 @@ class Greeting:
 
 class Callers:
     def __init__(
-        self, authenticator: Authenticator, sessions: ClientSessions, seal: Seal, *, now: Clock = wall
+        self,
+        authenticator: Authenticator,
+        sessions: ClientSessions,
+        seal: Seal,
+        *,
+        whereabouts: Whereabouts | None = None,
+        now: Clock = wall,
     ) -> None:
         self._authenticator = authenticator
         self._sessions = sessions
-        self._tokens = SessionTokens(seal, idle_s=sessions.idle_s, now=now)
+        self._whereabouts = whereabouts or Whereabouts()
+        self._tokens = SessionTokens(seal, idle_s=sessions.idle_s, now=now, gateway=self._whereabouts.name)
 
     async def caller(self, context: Context) -> Caller:
         """Whose credential this call shows, and their session. Send `greeting` with the first headers."""
@@ -115,7 +124,7 @@ class Callers:
         principal = await self._principal(standing, peer)
         cookie = _cookie(context)
         if cookie is not None:
-            return self._by_cookie(cookie, standing, principal, peer)
+            return await self._by_cookie(cookie, standing, principal, peer)
         return self._newcomer(standing, principal, peer)
 
     async def handshake(self, requests: AsyncIterator[bytes], context: Context) -> None:
@@ -136,6 +145,7 @@ class Callers:
         await context.write(flight.HandshakeResponse(payload=token.encode()).SerializeToString())
 
     async def _returning(self, token: SessionToken, subject: str | None, peer: Peer) -> Caller:
+        await self._whereabouts.check_session(token.gateway)
         standing = self._tokens.standing(token)
         if subject is None or subject == standing.subject:
             return self._found(token, standing, await self._principal(standing, peer), peer)
@@ -144,11 +154,12 @@ class Callers:
         actor = self._found(token, standing, await self._principal(standing, peer), peer).principal
         return self._newcomer(Standing(standing.credential, subject), self._acting(actor, subject), peer)
 
-    def _by_cookie(self, cookie: str, standing: Standing, principal: Principal, peer: Peer) -> Caller:
+    async def _by_cookie(self, cookie: str, standing: Standing, principal: Principal, peer: Peer) -> Caller:
         """The cookie says which session; who calls was proved by the credential beside it."""
         token = self._tokens.read(cookie)
         if token is None:
             raise expired()
+        await self._whereabouts.check_session(token.gateway)
         if standing.subject is not None and self._tokens.standing(token).subject is None:
             return self._newcomer(standing, principal, peer)
         return self._found(token, standing, principal, peer)

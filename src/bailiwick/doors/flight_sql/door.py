@@ -28,13 +28,14 @@ from bailiwick.doors.flight_sql.commands import (
 from bailiwick.doors.flight_sql.infos import about, timestamp
 from bailiwick.doors.flight_sql.ingest import IngestDoor, Ingests
 from bailiwick.doors.flight_sql.lookups import Lookups
-from bailiwick.doors.flight_sql.outcomes import OutcomeLimits, Outcomes
+from bailiwick.doors.flight_sql.outcomes import CARRIED_BYTES_MAX, OutcomeLimits, Outcomes
 from bailiwick.doors.flight_sql.parameters import parameter_schema
 from bailiwick.doors.flight_sql.polling import Described, PollLimits, Polls, at_once
 from bailiwick.doors.flight_sql.prepared import Handles
 from bailiwick.doors.flight_sql.session_options import SessionOptions
 from bailiwick.doors.flight_sql.statements import READS, Queries, Statements, Telling, Write
 from bailiwick.doors.flight_sql.tickets import LookedUp, Outcome, Read, Tickets, refusal
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
 from bailiwick.doors.flight_sql.wire import flight_data, pack, parse, schema_header
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
@@ -77,9 +78,11 @@ class FlightSqlDoor:
         lookups: Lookups,
         options: SessionOptions,
         ingests: Ingests,
+        whereabouts: Whereabouts | None = None,
         now: Clock = wall,
     ) -> None:
         self._now = now
+        self._whereabouts = whereabouts = whereabouts or Whereabouts()
         self._ticket_s = limits.ticket_s
         self._bindings = limits.bindings
         self._tickets = Tickets(seal, ticket_s=limits.ticket_s, now=now)
@@ -87,15 +90,21 @@ class FlightSqlDoor:
         self._bound = BoundStatements(self._handles, limits.bindings, now=now)
         self._outcomes = Outcomes(limits.outcomes, keep_s=limits.ticket_s, now=now)
         self._statements = Statements(
-            queries, self._bound, self._outcomes, options, message_bytes_max=limits.message_bytes_max
+            queries,
+            self._bound,
+            self._outcomes,
+            options,
+            message_bytes_max=limits.message_bytes_max,
+            whereabouts=whereabouts,
         )
-        self._polls = Polls(queries, seal, self._tickets, limits.polls, now=now)
+        self._polls = Polls(queries, seal, self._tickets, limits.polls, whereabouts=whereabouts, now=now)
         self._cancelling = Cancelling(
             queries,
             self._tickets,
             self._polls,
             extend=self._outcomes.extend,
             ticket_s=limits.ticket_s,
+            whereabouts=whereabouts,
             now=now,
         )
         self._lookups = lookups
@@ -121,7 +130,7 @@ class FlightSqlDoor:
             caller,
             descriptor,
             changed.schema,
-            Outcome(changed.query_id),
+            self._outcome(changed.query_id),
             query_id=changed.query_id,
             total_records=changed.affected_rows,
             ran_on=changed.ran_on,
@@ -129,7 +138,7 @@ class FlightSqlDoor:
 
     async def poll(self, caller: Caller, descriptor: bytes, telling: Telling) -> bytes:
         """PollFlightInfo: the same, for those who would rather ask again than wait."""
-        is_new = self._polls.query_id(caller.principal, parse(flight.FlightDescriptor, descriptor)) is None
+        is_new = self._polls.asked(caller.principal, parse(flight.FlightDescriptor, descriptor)) is None
         if is_new and not isinstance(reading.read_query(descriptor), StatementQuery | PreparedQuery):
             return at_once(await self.flight_info(caller, descriptor, telling))
         return await self._polls.poll(caller.principal, descriptor, partial(self._to_poll, caller))
@@ -156,8 +165,9 @@ class FlightSqlDoor:
                         telling.ran_on(result.ran_on)
                     await self._statements.write(result, write)
             case Outcome(query_id):
-                messages = self._outcomes.fetch(query_id)
+                messages = errand.messages or self._outcomes.fetch(query_id)
                 if messages is None:
+                    await self._whereabouts.check_result(errand.gateway, query_id)
                     raise refusal()
                 await telling.announce(query_id)
                 for message in messages:
@@ -172,16 +182,16 @@ class FlightSqlDoor:
     ) -> bytes:
         """DoPut: an update's or an ingest's count of rows, or the handle that parameters were bound to."""
         command = reading.read_put(first_message)
-        principal = caller.principal
+        principal, pinned_to = caller.principal, self._whereabouts.pinned_to(caller.session.id)
         match command:
             case StatementUpdate(text):
                 await read_rows(first_message, rest, 0, self._bindings)
                 return _count(caller, await self._statements.update(caller, text, ((),), telling))
             case PreparedUpdate(handle):
-                statement, rows = await self._bound.rows(principal, handle, first_message, rest)
+                statement, rows = await self._bound.rows(principal, handle, first_message, rest, pinned_to)
                 return _count(caller, await self._statements.update(caller, statement.sql, rows, telling))
             case PreparedBind(handle):
-                bound = await self._bound.bind(principal, handle, first_message, rest)
+                bound = await self._bound.bind(principal, handle, first_message, rest, pinned_to)
                 return _put_result(sql.DoPutPreparedStatementResult(prepared_statement_handle=bound))
             case Ingest():
                 settings = caller.wishes.over(caller.settings)
@@ -203,7 +213,8 @@ class FlightSqlDoor:
             case ActionName.CREATE_PREPARED_STATEMENT:
                 return _result(pack(await self._prepare(caller, reading.read_create_prepared(body))))
             case ActionName.CLOSE_PREPARED_STATEMENT:
-                self._bound.close(caller.principal, reading.read_close_prepared(body))
+                pinned_to = self._whereabouts.pinned_to(caller.session.id)
+                self._bound.close(caller.principal, reading.read_close_prepared(body), pinned_to)
                 return None
             case ActionName.SET_SESSION_OPTIONS:
                 return _result(await self._options.set(caller, body))
@@ -216,7 +227,7 @@ class FlightSqlDoor:
             case ActionName.CANCEL_QUERY:
                 return _result(await self._cancelling.cancel_query(caller.principal, body))
             case ActionName.RENEW_FLIGHT_ENDPOINT:
-                return _result(self._cancelling.renew(caller.principal, body))
+                return _result(await self._cancelling.renew(caller.principal, body))
             case _:
                 assert_never(name)
 
@@ -248,6 +259,13 @@ class FlightSqlDoor:
         meant = caller.statement(statement.sql, statement.parameters)
         return Described(meant, statement.kind, statement.schema if statement.kind in READS else None)
 
+    def _outcome(self, query_id: QueryId) -> Outcome:
+        """Where there are several gateways, a small one goes with its ticket, so that each can give it."""
+        gateway = self._whereabouts.name()
+        messages = () if gateway is None else self._outcomes.fetch(query_id) or ()
+        is_small = sum(map(len, messages)) <= CARRIED_BYTES_MAX
+        return Outcome(query_id, gateway, messages if is_small else ())
+
     def _info(
         self,
         caller: Caller,
@@ -265,6 +283,8 @@ class FlightSqlDoor:
         endpoint = flight.FlightEndpoint(
             ticket=flight.Ticket(ticket=ticket), expiration_time=timestamp(self._now() + self._ticket_s)
         )
+        if isinstance(errand, Outcome) and not errand.messages:
+            endpoint.location.extend(flight.Location(uri=uri) for uri in self._whereabouts.locations)
         return flight.FlightInfo(
             schema=schema or b"",
             flight_descriptor=parse(flight.FlightDescriptor, descriptor),

@@ -6,14 +6,17 @@ many: then the oldest go first, a principal's own before anyone else's.
 """
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bailiwick.clock import Clock
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.ids import QueryId, new_query_id
+from bailiwick.ids import GatewayId, QueryId, new_query_id, query_id_at
 from bailiwick.telemetry.traces import promise
 
 ANNOUNCED_MAX = 10_000
+CARRIED_BYTES_MAX = 4_096
+"""An outcome up to this size can travel in its ticket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,18 @@ class Outcomes:
 
 
 class AnnouncedIds:
-    """Ids that were announced with a ticket and not used yet. An id is used at most once."""
+    """Ids that were announced with a ticket and not used yet. An id is used at most once.
 
-    def __init__(self) -> None:
+    A ticket of another gateway's is run under an id that can be told from both, so that it can be cancelled
+    anywhere; the first time only.
+    """
+
+    def __init__(self, gateway: Callable[[], GatewayId | None] = lambda: None) -> None:
+        self._gateway = gateway
         self._unused: OrderedDict[QueryId, None] = OrderedDict()
+        self._taken: OrderedDict[QueryId, None] = OrderedDict()
+        self._forgotten_until = QueryId("")
+        """Ids up to this one, which sort by time, may have been taken."""
 
     def announce(self) -> QueryId:
         query_id = new_query_id()
@@ -118,5 +129,16 @@ class AnnouncedIds:
         """`announced` itself the first time, a new id ever after (also after a restart)."""
         if announced in self._unused:
             del self._unused[announced]
+            self._take(announced)
             return announced
-        return new_query_id()
+        gateway = self._gateway()
+        if gateway is None or announced in self._taken or announced <= self._forgotten_until:
+            return new_query_id()
+        self._take(announced)
+        return query_id_at(announced, gateway)
+
+    def _take(self, announced: QueryId) -> None:
+        self._taken[announced] = None
+        if len(self._taken) > ANNOUNCED_MAX:
+            forgotten, _ = self._taken.popitem(last=False)
+            self._forgotten_until = max(self._forgotten_until, forgotten)

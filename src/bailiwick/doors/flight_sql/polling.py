@@ -16,7 +16,15 @@ from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick._generated import Sealed_pb2 as sealed
 from bailiwick.clock import Clock, wall
 from bailiwick.doors.flight_sql.infos import about, timestamp
-from bailiwick.doors.flight_sql.tickets import Outcome, Tickets, bearer_of, refusal
+from bailiwick.doors.flight_sql.tickets import (
+    Outcome,
+    Tickets,
+    bearer_of,
+    opened_outcome,
+    refusal,
+    sealed_outcome,
+)
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
 from bailiwick.doors.flight_sql.wire import pack, parse, unpack
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError, Code
@@ -106,12 +114,14 @@ class Polls:
         tickets: Tickets,
         limits: PollLimits | None = None,
         *,
+        whereabouts: Whereabouts | None = None,
         now: Clock = wall,
     ) -> None:
         self._queries = queries
         self._seal = seal
         self._tickets = tickets
         self._limits = limits or PollLimits()
+        self._whereabouts = whereabouts or Whereabouts()
         self._now = now
         self._polls: dict[QueryId, _Poll] = {}
 
@@ -127,13 +137,14 @@ class Polls:
 
     async def poll(self, principal: Principal, descriptor: bytes, describe: Describe) -> bytes:
         """A PollInfo. A descriptor of ours asks on; any other is described and its statement started."""
-        query_id = self.query_id(principal, parse(flight.FlightDescriptor, descriptor))
-        if query_id is None:
+        asked = self.asked(principal, parse(flight.FlightDescriptor, descriptor))
+        if asked is None:
             described = await describe(descriptor)
             poll = self._of_key(principal, described.statement)
             poll = poll or self._start(principal, descriptor, described)
         else:
-            poll = self._owned(principal, query_id)
+            await self._whereabouts.check_result(asked.gateway, asked.query_id)
+            poll = self._owned(principal, asked.query_id)
         self._keep(poll, self._limits.abandoned_s if poll.result is None else None)
         try:
             async with asyncio.timeout(self._limits.answer_s):
@@ -144,8 +155,8 @@ class Polls:
             raise poll.error
         return self._finished(principal, poll)
 
-    def query_id(self, principal: Principal, descriptor: flight.FlightDescriptor) -> QueryId | None:
-        """The query that a descriptor of ours stands for; None if it is none of ours."""
+    def asked(self, principal: Principal, descriptor: flight.FlightDescriptor) -> Outcome | None:
+        """What a descriptor of ours stands for, here or at another gateway; None if it is none of ours."""
         if descriptor.type != flight.FlightDescriptor.CMD:
             return None
         name, value = unpack(descriptor.cmd)
@@ -159,7 +170,7 @@ class Polls:
         message = parse(sealed.Ticket, payload)
         if message.bearer != bearer_of(principal):
             raise refusal()
-        return QueryId(message.outcome.query_id)
+        return opened_outcome(message.outcome)
 
     def holds(self, query_id: QueryId) -> bool:
         return query_id in self._polls
@@ -302,7 +313,8 @@ class Polls:
         done, total = self._queries.progress(poll.query_id) or (0, 0)
         # Spark learns of later stages as it goes, so this may go back; but it is not done before it is done.
         progress = min(PROGRESS_MAX, done / total) if total > 0 else 0.0
-        message = sealed.Ticket(bearer=poll.owner, outcome=sealed.Outcome(query_id=poll.query_id))
+        outcome = sealed_outcome(Outcome(poll.query_id, self._whereabouts.name()))
+        message = sealed.Ticket(bearer=poll.owner, outcome=outcome)
         expires_at = self._now() + HANDLE_S
         handle = self._seal.seal(PURPOSE, message.SerializeToString(), expires_at=expires_at)
         again = flight.FlightDescriptor(
@@ -318,9 +330,10 @@ class Polls:
 
     def _finished(self, principal: Principal, poll: _Poll) -> bytes:
         info = _info(poll, parse(flight.FlightDescriptor, poll.descriptor))
-        ticket = self._tickets.issue(principal, Outcome(poll.query_id))
+        ticket = self._tickets.issue(principal, Outcome(poll.query_id, self._whereabouts.name()))
         info.endpoint.add(
             ticket=flight.Ticket(ticket=pack(sql.TicketStatementQuery(statement_handle=ticket))),
+            location=[flight.Location(uri=uri) for uri in self._whereabouts.locations],
             expiration_time=timestamp(poll.expires_at),
         )
         return flight.PollInfo(

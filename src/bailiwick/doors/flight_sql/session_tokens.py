@@ -1,9 +1,10 @@
 """Tokens that carry a session: what a client shows instead of the credential it first came with.
 
-A token is sealed and holds a session's id, whose it is, a fingerprint of what it stands for, and when it was
-made. It stands for a credential and, where its holder acts for somebody else, for whom. Neither is in it:
-they stay here, in memory, and are checked anew on every call, so a token ends with its credential, and with
-the right to act for somebody, at once. After a restart nothing is known of it: one signs in again.
+A token is sealed and holds a session's id, whose it is, a fingerprint of what it stands for, when it was
+made, and by which gateway. It stands for a credential and, where its holder acts for somebody else, for whom.
+Neither is in it: they stay here, in memory, and are checked anew on every call, so a token ends with its
+credential, and with the right to act for somebody, at once. After a restart nothing is known of it: one signs
+in again.
 """
 
 import base64
@@ -12,12 +13,14 @@ import hashlib
 import hmac
 import struct
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bailiwick.clock import Clock
 from bailiwick.errors import BailiwickError
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
+from bailiwick.ids import GatewayId
 from bailiwick.queries.client_sessions import ClientSessionId, expired
 from bailiwick.secrets import Secret
 
@@ -35,6 +38,8 @@ class SessionToken:
     owner: bytes = field(repr=False)
     fingerprint: bytes = field(repr=False)
     issued_at: float
+    gateway: GatewayId | None = None
+    """Who keeps the session; None where there is one gateway only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,16 @@ class Standing:
 class SessionTokens:
     """Makes tokens, and knows its own again. They live for twice the time that a session may be idle."""
 
-    def __init__(self, seal: Seal, *, idle_s: float, now: Clock) -> None:
+    def __init__(
+        self,
+        seal: Seal,
+        *,
+        idle_s: float,
+        now: Clock,
+        gateway: Callable[[], GatewayId | None] = lambda: None,
+    ) -> None:
         self._seal = seal
+        self._gateway = gateway
         self._idle_s = idle_s
         self._now = now
         self._standings: OrderedDict[bytes, Standing] = OrderedDict()
@@ -65,7 +78,8 @@ class SessionTokens:
         """A token for this session of `principal`, good as long as what it stands for is."""
         issued_at = self._now()
         fingerprint = self._remember(standing)
-        payload = _FIELDS.pack(bytes.fromhex(session_id), _owner(principal), fingerprint, issued_at)
+        fields = _FIELDS.pack(bytes.fromhex(session_id), _owner(principal), fingerprint, issued_at)
+        payload = fields + (self._gateway() or "").encode()
         sealed = self._seal.seal(PURPOSE, payload, expires_at=issued_at + 2 * self._idle_s)
         return PREFIX + base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
@@ -85,8 +99,9 @@ class SessionTokens:
             if error.details.get("reason") == "expired":
                 raise expired() from None
             return None
-        session_id, owner, fingerprint, issued_at = _FIELDS.unpack(payload)
-        return SessionToken(ClientSessionId(session_id.hex()), owner, fingerprint, issued_at)
+        session_id, owner, fingerprint, issued_at = _FIELDS.unpack_from(payload)
+        gateway = GatewayId(payload[_FIELDS.size :].decode())
+        return SessionToken(ClientSessionId(session_id.hex()), owner, fingerprint, issued_at, gateway or None)
 
     def standing(self, token: SessionToken) -> Standing:
         """What the token stands for, to be checked anew. SESSION_EXPIRED if nothing is known of it."""

@@ -17,6 +17,7 @@ from bailiwick.doors.flight_sql.outcomes import AnnouncedIds, Outcomes
 from bailiwick.doors.flight_sql.prepared import PreparedStatement
 from bailiwick.doors.flight_sql.session_options import SessionOptions
 from bailiwick.doors.flight_sql.tickets import Read
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
 from bailiwick.doors.flight_sql.wire import flight_data, schema_header
 from bailiwick.engines.description import Kind
 from bailiwick.engines.parameters import Row
@@ -73,13 +74,15 @@ class Statements:
         options: SessionOptions,
         *,
         message_bytes_max: int,
+        whereabouts: Whereabouts,
     ) -> None:
         self._queries = queries
         self._bound = bound
         self._outcomes = outcomes
         self._options = options
         self._message_bytes_max = message_bytes_max
-        self._announced = AnnouncedIds()
+        self._whereabouts = whereabouts
+        self._announced = AnnouncedIds(whereabouts.name)
 
     async def prepare(self, caller: Caller, text: str) -> tuple[PreparedStatement, Prepared]:
         """What the statement is, for this caller, with nothing bound to it."""
@@ -97,7 +100,9 @@ class Statements:
         """The statement with what is bound to it, as it would be answered now."""
         if isinstance(query, StatementQuery):
             return (await self.prepare(caller, query.sql))[0]
-        statement, is_fresh = self._bound.open(caller.principal, query.handle)
+        statement, is_fresh = self._bound.open(
+            caller.principal, query.handle, self._whereabouts.pinned_to(caller.session.id)
+        )
         if is_fresh and statement.settings == caller.settings:
             return statement
         prepared = await self._ask(caller, statement.sql, statement.parameters)

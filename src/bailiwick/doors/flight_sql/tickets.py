@@ -15,7 +15,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
-from bailiwick.ids import QueryId
+from bailiwick.ids import GatewayId, QueryId
 from bailiwick.queries.client_sessions import SessionSettings
 from bailiwick.queries.statement import SubmissionKey
 
@@ -39,6 +39,10 @@ class Outcome:
     """The kept outcome of a change that has run, or of a query that was polled."""
 
     query_id: QueryId
+    gateway: GatewayId | None = None
+    """Who keeps it; None where there is one gateway only."""
+    messages: tuple[bytes, ...] = ()
+    """A small one itself, as FlightData messages: then it need not be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,8 @@ class Tickets:
         match errand:
             case Read():
                 ticket.read.CopyFrom(_sealed_read(errand))
-            case Outcome(query_id):
-                ticket.outcome.CopyFrom(sealed.Outcome(query_id=query_id))
+            case Outcome():
+                ticket.outcome.CopyFrom(sealed_outcome(errand))
             case LookedUp(command, time_zone):
                 ticket.lookup.CopyFrom(sealed.Lookup(command=command, time_zone=time_zone))
         return self._seal.seal(PURPOSE, ticket.SerializeToString(), expires_at=self._now() + self._ticket_s)
@@ -84,10 +88,19 @@ class Tickets:
             case "read":
                 return _opened_read(message.read)
             case "outcome":
-                return Outcome(QueryId(message.outcome.query_id))
+                return opened_outcome(message.outcome)
             case "lookup":
                 return LookedUp(message.lookup.command, message.lookup.time_zone)
         raise refusal()
+
+
+def sealed_outcome(outcome: Outcome) -> sealed.Outcome:
+    return sealed.Outcome(query_id=outcome.query_id, gateway=outcome.gateway, messages=outcome.messages)
+
+
+def opened_outcome(message: sealed.Outcome) -> Outcome:
+    gateway = GatewayId(message.gateway) if message.HasField("gateway") else None
+    return Outcome(QueryId(message.query_id), gateway, tuple(message.messages))
 
 
 def sealed_settings(settings: SessionSettings) -> sealed.Settings:
