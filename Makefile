@@ -52,10 +52,13 @@ bench: setup ## Ratios against the stock PySpark client on the same engine
 	@$(BIN)/python -m benchmarks
 
 load: setup ## N clients at once (N=50 MIX=light|heavy|mixed, URL=grpc://… for a running gateway), every answer checked
-	@$(BIN)/python -m bailiwick.testing.load --clients $(or $(N),50) --mix $(or $(MIX),mixed) $(if $(URL),--url $(URL))
+	@$(BIN)/python -m bailiwick.testing.load --clients $(or $(N),50) --mix $(or $(MIX),mixed) --idle $(or $(IDLE),0) $(if $(URL),--url $(URL))
 
 faults: setup ## Everything that breaks processes on purpose, the whole matrix of faults and phases included
 	@$(BIN)/pytest tests/faults
+
+cluster-demo: setup ## A Spark standalone cluster with two workers, an engine on it that joins a gateway, and what ran where
+	@$(BIN)/python examples/cluster_demo.py
 
 generate: setup ## Write the protobuf modules anew
 	@$(BIN)/python -m bailiwick.testing.generate
