@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bailiwick.testing.asking import ENDLESS, failure, in_background, rows, wait_until
+from bailiwick.testing.asking import ENDLESS, failure, in_background, rows, running_queries, wait_until
 from bailiwick.testing.gateway import RunningGateway, running_gateway
 from bailiwick.testing.keepers import KeptEngine, admitting, new_token_file
 
@@ -144,10 +144,7 @@ def test_a_keeper_that_is_stopped_lets_its_query_end_and_work_goes_elsewhere(fle
 
 def test_cancelling_stops_the_work_on_an_engine_that_joined(fleet: Fleet) -> None:
     with in_background(lambda: failure(fleet.gateway, ENDLESS)) as answer:
-        wait_until("it runs", lambda: _running_on(fleet))
-        (query_id,) = fleet.ask(
-            "SELECT query_id FROM system.runtime.queries WHERE state = 'running' LIMIT 1"
-        )[0]
+        (query_id,) = wait_until("it runs", lambda: running_queries(fleet.gateway, "CROSS JOIN"))
         fleet.ask(f"CANCEL QUERY '{query_id}'")
         assert "cancelled" in str(answer.result(30))
     wait_until(

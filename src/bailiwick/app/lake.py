@@ -53,7 +53,7 @@ def open_lake(
     owner: Callable[[], GatewayId | None] = lambda: None,
 ) -> Lake:
     """`owner` is who commits, where several gateways do."""
-    backend = SqlBackend(database.synchronous, CATALOG, owner=owner)
+    backend = SqlBackend.over(database, CATALOG, owner)
     catalog = CatalogService(backend, warehouse or data_dir / "warehouse")
     inventory = Inventory(catalog, governance.access)
     return Lake(catalog, Staging(data_dir / "staging"), inventory, AffectedRows(), governance)

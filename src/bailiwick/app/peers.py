@@ -5,7 +5,7 @@ With SQLite there are none, and all of this does nothing.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,14 @@ class Peers:
         """Show the others that this one lives, until `stack` ends."""
         if self.leases is not None:
             beating = asyncio.create_task(self.leases.run(end_all_work), name="gateway-lease")
-            stack.callback(beating.cancel)
+            stack.push_async_callback(_ended, beating)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Not left to itself: it may hold a connection."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def advertised_address(config: Config) -> str | None:
