@@ -33,7 +33,8 @@ WHERE_IT_RAN = (
 )
 TASKS = (
     "SELECT node_id, executor_id, count(*) AS tasks, sum(input_rows) AS input_rows, "
-    "sum(elapsed_ms) AS elapsed_ms FROM system.runtime.tasks GROUP BY node_id, executor_id ORDER BY executor_id"
+    "sum(elapsed_ms) AS elapsed_ms FROM system.runtime.tasks "
+    "GROUP BY node_id, executor_id ORDER BY executor_id"
 )
 NODES = "SELECT node_id, kind, state, master, cores FROM system.runtime.nodes ORDER BY node_id"
 
