@@ -1,16 +1,13 @@
 """A real engine whose sessions are lent to anybody under any policies, to see what the guard enforces."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
-from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.engine import Batch, EngineSession
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
@@ -27,7 +24,7 @@ from bailiwick.policy.model import (
     RowFilter,
     Securable,
 )
-from bailiwick.testing.engine import ADMINISTRATOR, RunningEngine, running_engine
+from bailiwick.testing.engine import ADMINISTRATOR, RunningEngine
 
 ORDERS = "lake.sales.orders"
 SETUP = (
@@ -124,10 +121,9 @@ def _values(table: pa.Table) -> list[list[Any]]:
     return [column.to_pylist() for column in table.columns]
 
 
-@asynccontextmanager
-async def guarded_lake(directory: Path) -> AsyncIterator[GuardedLake]:
-    async with running_engine(directory, EngineConfig(memory="1g")) as running:
-        lake = GuardedLake(running, await running.session())
-        for statement in SETUP:
-            await lake.rows(statement)
-        yield lake
+async def guarded_lake(running: RunningEngine) -> GuardedLake:
+    """In an engine whose lake is empty."""
+    lake = GuardedLake(running, await running.session())
+    for statement in SETUP:
+        await lake.rows(statement)
+    return lake

@@ -15,14 +15,13 @@ from bailiwick.doors.flight_sql import sql_info
 from bailiwick.doors.flight_sql.commands import TablesQuery
 from bailiwick.doors.flight_sql.lookups import Lookups
 from bailiwick.doors.flight_sql.type_info import TYPES
-from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.engine import EngineSession
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import ADMIN, Principal
 from bailiwick.queries.information_schema import information_schema
 from bailiwick.queries.sandbox import Sandbox
 from bailiwick.queries.system_tables import SystemTables
-from bailiwick.testing.engine import RunningEngine, running_engine
+from bailiwick.testing.engine import RunningEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -56,13 +55,6 @@ TYPE_NAMES = (
     "STRUCT<`ü`: STRING COMMENT 'umlaut'>",
 )
 TYPE_NAMES_OF_V3 = ("VARIANT", "ARRAY<VARIANT>", "STRUCT<v: VARIANT NOT NULL>", "VOID")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningEngine]:
-    config = EngineConfig(memory="1g")
-    async with running_engine(tmp_path_factory.mktemp("browsing"), config) as engine:
-        yield engine
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

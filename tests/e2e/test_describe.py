@@ -1,7 +1,6 @@
 """Spark says what each statement of a long list is, and carries none of them out."""
 
 import tomllib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ import pyarrow.ipc
 import pytest
 import pytest_asyncio
 
-from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.description import Description
 from bailiwick.engines.engine import EngineSession
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.names import TableName
-from bailiwick.testing.engine import RunningEngine, running_engine
+from bailiwick.testing.engine import RunningEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -30,17 +28,10 @@ SETUP = (
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningEngine]:
-    async with running_engine(tmp_path_factory.mktemp("describe"), EngineConfig(memory="1g")) as engine:
-        session = await engine.session()
-        for statement in SETUP:
-            await engine.run(statement, session)
-        yield engine
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def session(running: RunningEngine) -> EngineSession:
     opened = await running.session()
+    for statement in SETUP:
+        await running.run(statement, opened)
     await opened.use("lake", ("db",), lease=running.leases.give(opened))
     return opened
 

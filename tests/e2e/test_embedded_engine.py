@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,11 +30,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 CONFIG = EngineConfig(memory="1g")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningEngine]:
-    async with running_engine(tmp_path_factory.mktemp("engine"), CONFIG) as engine:
-        await engine.run("CREATE NAMESPACE lake.db")
-        yield engine
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def namespace(running: RunningEngine) -> None:
+    await running.run("CREATE NAMESPACE lake.db")
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 60.0) -> None:

@@ -19,8 +19,10 @@ from guarded_lake import (
     tagged,
 )
 
+from bailiwick.engines.config import EngineConfig
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.policy.model import Privilege, Securable
+from bailiwick.testing.engine import running_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -36,8 +38,8 @@ ENTITLED = row_filter(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def lake(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GuardedLake]:
-    async with guarded_lake(tmp_path_factory.mktemp("guard")) as running:
-        yield running
+    async with running_engine(tmp_path_factory.mktemp("guard"), EngineConfig(memory="1g")) as running:
+        yield await guarded_lake(running)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Rules are checked by what enforces them, and an engine that enforces nothing is not used."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.policy.access import Access
 from bailiwick.policy.expressions import Checked, ExpressionKind
 from bailiwick.policy.model import EMPTY
-from bailiwick.testing.engine import running_engine
+from bailiwick.testing.engine import RunningEngine, running_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -24,9 +23,8 @@ CANARY = Access(canary.PRINCIPAL, EMPTY)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def lake(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GuardedLake]:
-    async with guarded_lake(tmp_path_factory.mktemp("checks")) as running:
-        yield running
+async def lake(running: RunningEngine) -> GuardedLake:
+    return await guarded_lake(running)
 
 
 async def checked(
