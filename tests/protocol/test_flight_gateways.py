@@ -1,8 +1,9 @@
 """Two doors that share a key, as two gateways do, and drivers that come to either by a proxy in turns."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from bailiwick.engines.description import Kind
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import GatewayId, QueryId
 from bailiwick.queries.gateways import Gateways
+from bailiwick.testing.asking import wait_until
 from bailiwick.testing.line import Line, laid
 from bailiwick.testing.listed_users import ListedUsers
 from bailiwick.testing.raw_flight import RawFlight, Refused, descriptor, raw_flight
@@ -156,6 +158,35 @@ async def test_a_session_at_another_gateway_is_told_where_it_is_and_finds_itself
     assert [run.statement.time_zone for run in pair.one.queries.runs] == ["Europe/Berlin"]
 
 
+async def test_a_connection_that_breaks_in_the_middle_is_an_error_and_then_the_session_is_over(
+    pair: Pair,
+) -> None:
+    pair.one.queries.hold("numbers")
+
+    def break_line() -> None:
+        assert pair.line is not None
+        wait_until("it runs", lambda: pair.one.queries.runs)
+        pair.line.reset()
+
+    def work() -> list[str]:
+        told = []
+        with pair.adbc() as connection:
+            run(connection, "SET TIME ZONE 'Europe/Berlin'")
+            breaking = threading.Thread(target=break_line)
+            breaking.start()
+            for _ in range(2):
+                with pytest.raises(dbapi.Error) as error:
+                    run(connection, "numbers")
+                told.append(str(error.value))
+                pair.street.addresses.pop(ONE, None)
+            breaking.join()
+        return told
+
+    first, second = await asyncio.to_thread(work)
+    assert first
+    assert "is gone" in second
+
+
 async def test_a_session_of_a_lost_gateway_is_over(pair: Pair) -> None:
     def work(one: RawFlight, two: RawFlight) -> Refused:
         two.metadata = one.metadata
@@ -257,9 +288,15 @@ async def test_a_read_of_one_that_runs_at_the_other_is_cancelled_at_either(pair:
 
 def run(connection: Any, statement: str) -> None:
     """With a cursor of its own: one that has failed cannot be used again."""
-    with connection.cursor() as cursor:
+    cursor = connection.cursor()
+    try:
         cursor.execute(statement)
         cursor.fetchall()
+    finally:
+        with suppress(dbapi.Error):
+            cursor.close()
+        # Where closing fails, because nobody is there, the driver would try again, and break.
+        cursor._closed = True
 
 
 def cancelled(by: RawFlight, info: flight.FlightInfo) -> int:
