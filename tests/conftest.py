@@ -16,7 +16,8 @@ from bailiwick.testing.postgres import PrivatePostgres, running_postgres, why_no
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
     # That wrong credentials wait is tested in tests/unit/test_throttle.py; here it would only add up.
-    settings = {"BAILIWICK__IDENTITY__FAILURE_DELAY_S": "0"}
+    # What clients left unread would be waited for at the end; tests/faults/test_gateway.py is about that.
+    settings = {"BAILIWICK__IDENTITY__FAILURE_DELAY_S": "0", "BAILIWICK__SERVER__DRAIN_S": "1"}
     with running_gateway(tmp_path_factory.mktemp("gateway") / "data", settings=settings) as running:
         yield running
 

@@ -12,5 +12,6 @@ from bailiwick.testing.gateway import RunningGateway, running_gateway
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
     """One for each module: what a test breaks must be whole again before the next."""
     data_dir: Path = tmp_path_factory.mktemp("gateway") / "data"
-    with running_gateway(data_dir, settings={"BAILIWICK__ENGINE__MEMORY": "1g"}) as running:
+    settings = {"BAILIWICK__ENGINE__MEMORY": "1g", "BAILIWICK__SERVER__DRAIN_S": "1"}
+    with running_gateway(data_dir, settings=settings) as running:
         yield running
