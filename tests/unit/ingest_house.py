@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-from bailiwick.fleet.schedule import ANYWHERE, Work
 from query_house import ANN, LAKE, FakeAdministration, FakeEngine, FakeLease, FakePool, FakeSession, Script
 
 from bailiwick.catalog.memory import MemoryBackend
@@ -17,6 +16,7 @@ from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Completed, EngineLost, Event
 from bailiwick.engines.write import ArrowRows, Write
 from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.schedule import ANYWHERE, Work
 from bailiwick.identity.principal import READER, Principal
 from bailiwick.ids import LeaseId, OperationId, QueryId, new_lease_id
 from bailiwick.queries.config import LimitsConfig
