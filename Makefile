@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# How many examples hypothesis tries: see tests/unit/conftest.py.
+# How many examples hypothesis tries: see tests/conftest.py.
 EXAMPLES ?= few
 
 .DEFAULT_GOAL := help

@@ -22,7 +22,7 @@ from bailiwick.doors.flight_sql.door import FlightSqlLimits
 from bailiwick.doors.flight_sql.polling import PollLimits
 from bailiwick.doors.flight_sql.service import SERVICE
 from bailiwick.engines.description import Description, Kind, Parameter
-from bailiwick.engines.engine import Completed
+from bailiwick.engines.engine import Completed, Event
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
@@ -36,7 +36,7 @@ HEADER = "adbc.flight.sql.rpc.call_header.idempotency-key"
 PLACEMENT = "adbc.flight.sql.rpc.call_header.bailiwick-placement"
 
 
-def insert(*events: object) -> Script:
+def insert(*events: Event | Exception | asyncio.Event) -> Script:
     return Script(list(events) or [Completed()], description=CHANGE)
 
 

@@ -42,13 +42,13 @@ class BreakingBackend(MemoryBackend):
 
     def __init__(self) -> None:
         super().__init__()
-        self.fail: Callable[[Callable[[], None]], None] | None = None
+        self.fail: Callable[[Callable[[], object]], None] | None = None
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        if self.fail is None:
-            super().apply(changes)
-        else:
+    def apply(self, changes: Sequence[Change]) -> int:
+        if self.fail is not None:
             self.fail(lambda: super(BreakingBackend, self).apply(changes))
+            return self.revision()
+        return super().apply(changes)
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_commit_that_lost_the_race_in_the_backend_removes_its_file(
     service.commits.create_table(T, create_request())
     before = files(tmp_path)
 
-    def lose(_work: Callable[[], None]) -> None:
+    def lose(_work: Callable[[], object]) -> None:
         raise ConcurrentChangeError
 
     backend.fail = lose
@@ -171,7 +171,7 @@ def test_after_an_unclear_failure_memory_follows_the_backend(
 ) -> None:
     service.commits.create_table(T, create_request())
 
-    def done_but_not_told(work: Callable[[], None]) -> None:
+    def done_but_not_told(work: Callable[[], object]) -> None:
         work()
         raise OSError("the connection broke")
 

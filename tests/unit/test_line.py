@@ -137,5 +137,9 @@ def test_latency_delays_everything_once_and_not_each_part(line: Line) -> None:
 
 
 def test_a_line_to_nobody_breaks_at_once(echo_port: int) -> None:
-    with laid(lambda: ("127.0.0.1", 1)) as line, connected(line) as client:
-        assert is_broken(client)
+    with laid(lambda: ("127.0.0.1", 1)) as line:
+        try:
+            with connected(line) as client:
+                assert is_broken(client)
+        except ConnectionResetError:
+            pass  # So quickly that not even the connection was seen.

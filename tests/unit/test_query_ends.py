@@ -197,7 +197,7 @@ async def test_an_engine_that_is_only_busy_is_left_in_peace(tmp_path: Path) -> N
 async def test_a_result_beyond_a_limit_is_refused_and_spark_is_stopped(
     tmp_path: Path, limits: dict[str, int], limit: str
 ) -> None:
-    async with house(tmp_path, LimitsConfig(**limits)) as home:
+    async with house(tmp_path, LimitsConfig.model_validate(limits)) as home:
         sql = "SELECT " + "1 + " * 300 + "1"
         home.engine.scripts[sql] = Script([batch(ONE)] * 10 + [asyncio.Event()])
         error = await home.refusal(sql)
