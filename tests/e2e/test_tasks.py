@@ -75,7 +75,8 @@ def test_one_for_whom_rows_are_hidden_sees_tasks_without_counts(gateway: Running
     found = ended_tasks(gateway, query_id, "partial")
     assert {task[3:] for task in found} == {(None, None, None)}
     assert all(task[2] >= 0 for task in found)
-    assert ROWS in [task[3] for task in ended_tasks(gateway, query_id)]
+    # By the filter files are skipped: less than the whole table was read, which must not be told.
+    assert 10 <= max(task[3] for task in ended_tasks(gateway, query_id)) <= ROWS
 
 
 def test_tasks_of_others_are_for_operators_without_counts_and_for_nobody_else(
