@@ -141,7 +141,15 @@ def _send(pid: int, number: signal.Signals, wanted: str) -> None:
     with suppress(psutil.NoSuchProcess, ProcessLookupError):  # Dead and reaped.
         process = psutil.Process(pid)
         os.kill(pid, number)
-        while process.status() != wanted:
+        while process.status() != wanted or (wanted == psutil.STATUS_ZOMBIE and _has_threads(pid)):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{number.name} had no effect on process {pid}")
             time.sleep(_POLL_S)
+
+
+def _has_threads(pid: int) -> bool:
+    """Whether threads of a dead process are still ending: until then its parent does not learn of its end."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except FileNotFoundError:
+        return False
