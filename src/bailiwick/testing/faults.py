@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from random import Random
 from typing import Literal, TypeVar, assert_never
 
@@ -150,6 +151,6 @@ def _send(pid: int, number: signal.Signals, wanted: str) -> None:
 def _has_threads(pid: int) -> bool:
     """Whether threads of a dead process are still ending: until then its parent does not learn of its end."""
     try:
-        return len(os.listdir(f"/proc/{pid}/task")) > 1
+        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
     except FileNotFoundError:
         return False
