@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import MetaData, func, insert, inspect, select, text, update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy import func, insert, inspect, select, text, update
+from sqlalchemy.exc import OperationalError
 
 from bailiwick.database import schema
 from bailiwick.database.database import Database
@@ -79,16 +79,6 @@ async def test_any_directory_name_will_do(tmp_path: Path, name: str) -> None:
     assert [entry.name for entry in os.scandir(directory)] == ["bailiwick.db"]
 
 
-async def test_errors_do_not_repeat_what_was_to_be_stored(database: Database) -> None:
-    secret = "the hash of a password"
-    values = NAMESPACE | {"properties": secret}
-    async with database.asynchronous.connect() as connection:
-        await connection.execute(insert(schema.catalog_namespaces), [values])
-        with pytest.raises(IntegrityError) as failed:
-            await connection.execute(insert(schema.catalog_namespaces), [values])
-    assert secret not in str(failed.value)
-
-
 async def test_closing_leaves_one_file_and_no_threads(tmp_path: Path) -> None:
     threads = threading.active_count()
     database = Database.open(tmp_path / "bailiwick.db")
@@ -123,18 +113,6 @@ async def test_a_reader_cannot_write(database: Database) -> None:
         connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
 
 
-async def test_a_namespace_that_holds_something_cannot_go(database: Database) -> None:
-    with database.synchronous.begin() as connection:
-        connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
-        connection.execute(
-            insert(schema.catalog_objects).values(
-                catalog="lake", namespace="sales", name="t", kind="table", uuid="u", metadata_location="m"
-            )
-        )
-    with pytest.raises(IntegrityError), database.synchronous.begin() as connection:
-        connection.execute(schema.catalog_namespaces.delete())
-
-
 async def test_transactions_that_read_first_and_write_later_never_collide(database: Database) -> None:
     """Both sides count up the same number; with deferred transactions this fails at once."""
     with database.synchronous.begin() as connection:
@@ -156,40 +134,6 @@ async def test_transactions_that_read_first_and_write_later_never_collide(databa
     await asyncio.gather(asyncio.to_thread(in_thread), on_loop(), on_loop())
     with database.synchronous_reads.connect() as connection:
         assert connection.execute(select(schema.catalog_namespaces.c.properties)).scalar_one() == "100"
-
-
-async def test_a_cancelled_writer_leaves_nothing_behind_and_frees_the_lock(database: Database) -> None:
-    inside = asyncio.Event()
-
-    async def write() -> None:
-        async with database.asynchronous.begin() as connection:
-            await connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
-            inside.set()
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(write())
-    await inside.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    async with database.asynchronous.begin() as connection:
-        await connection.execute(insert(schema.catalog_namespaces).values(NAMESPACE))
-
-
-async def test_the_migrations_arrive_at_the_schema(database: Database) -> None:
-    migrated = MetaData()
-    migrated.reflect(database.synchronous_reads)
-    assert set(migrated.tables) == set(schema.metadata.tables)
-    for name, table in schema.metadata.tables.items():
-        found = migrated.tables[name]
-        assert [(c.name, c.type.python_type, c.nullable) for c in found.columns] == [
-            (c.name, c.type.python_type, c.nullable) for c in table.columns
-        ]
-        assert [c.name for c in found.primary_key] == [c.name for c in table.primary_key]
-        assert {i.name for i in found.indexes} == {i.name for i in table.indexes}
-        assert {(k.target_fullname, k.ondelete) for k in found.foreign_keys} == {
-            (k.target_fullname, k.ondelete) for k in table.foreign_keys
-        }
 
 
 async def test_migrations_are_numbered_without_gaps() -> None:

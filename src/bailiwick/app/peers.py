@@ -14,6 +14,7 @@ from bailiwick.database.changes import ChangeFeed, change_feed
 from bailiwick.database.database import Database
 from bailiwick.doors.listening import shown
 from bailiwick.ids import GatewayId, QueryId
+from bailiwick.queries import cancellations
 from bailiwick.queries.cancellations import Cancellations, Carry
 from bailiwick.queries.gateways import Gateways, OnlyOne, SharedGateways
 from bailiwick.queries.owners import GatewayLeases, home_of
@@ -37,7 +38,7 @@ class Peers:
     async def wish_end(self, query_id: QueryId, by: str) -> None:
         """Of a query that another gateway runs."""
         if self.leases is not None:
-            await Cancellations(self.database, lambda _query_id, _by: False).wish(query_id, by)
+            await cancellations.wish(self.database, query_id, by)
 
     def gateways(self) -> Gateways:
         """All of them, as doors see them."""

@@ -28,6 +28,11 @@ async def nowhere_else(query_id: QueryId, by: str) -> None:
     del query_id, by
 
 
+async def wish(database: Database, query_id: QueryId, by: str) -> None:
+    """Write it down for whichever gateway runs the query."""
+    await asyncio.to_thread(_write, database, query_id, by)
+
+
 class Cancellations:
     """A follower of the topic: wishes for this gateway's queries are carried out as they are noticed."""
 
@@ -40,24 +45,12 @@ class Cancellations:
     def revision(self) -> int:
         return self._revision
 
-    async def wish(self, query_id: QueryId, by: str) -> None:
-        await asyncio.to_thread(self._write, query_id, by)
-
     async def catch_up(self) -> None:
         revision, wishes = await asyncio.to_thread(self._read)
         done = [query_id for query_id, by in wishes if self._carry_out(query_id, by)]
         if done:
             await asyncio.to_thread(self._strike_off, done)
         self._revision = revision
-
-    def _write(self, query_id: QueryId, by: str) -> None:
-        with self._database.synchronous.begin() as connection:
-            ended = select(queries.c.id).where(queries.c.finished_at.is_not(None))
-            connection.execute(delete(table).where(table.c.query_id.in_(ended)))
-            known = select(table.c.query_id).where(table.c.query_id == query_id)
-            if connection.execute(known).first() is None:
-                connection.execute(insert(table).values(query_id=query_id, wished_by=by))
-            revisions.advance(connection, revisions.CANCELLATIONS)
 
     def _read(self) -> tuple[int, list[tuple[QueryId, str]]]:
         with self._database.synchronous_reads.connect() as connection:
@@ -68,3 +61,13 @@ class Cancellations:
     def _strike_off(self, done: list[QueryId]) -> None:
         with self._database.synchronous.begin() as connection:
             connection.execute(delete(table).where(table.c.query_id.in_(done)))
+
+
+def _write(database: Database, query_id: QueryId, by: str) -> None:
+    with database.synchronous.begin() as connection:
+        ended = select(queries.c.id).where(queries.c.finished_at.is_not(None))
+        connection.execute(delete(table).where(table.c.query_id.in_(ended)))
+        known = select(table.c.query_id).where(table.c.query_id == query_id)
+        if connection.execute(known).first() is None:
+            connection.execute(insert(table).values(query_id=query_id, wished_by=by))
+        revisions.advance(connection, revisions.CANCELLATIONS)

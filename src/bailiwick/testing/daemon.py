@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 START_S = 120.0
 STOP_S = 30.0
 POLL_S = 0.05
@@ -54,13 +52,7 @@ class Daemon:
 
     @property
     def is_alive(self) -> bool:
-        """A process whose threads are still ending cannot be reaped yet, and is dead all the same."""
-        if self.process.poll() is not None:
-            return False
-        try:
-            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
-        except psutil.NoSuchProcess:
-            return False
+        return self.process.poll() is None
 
     def printed(self) -> str:
         return self.log.read_text(errors="replace")
