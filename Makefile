@@ -8,7 +8,7 @@ STAMP := $(VENV)/.ready
 EXAMPLES ?= few
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check check-code check-unit check-rest bench load faults cluster-demo generate docs clean
+.PHONY: help setup demo test test-all test-first test-second check check-code check-unit check-rest bench load faults faults-page cluster-demo generate docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -22,12 +22,22 @@ $(STAMP): requirements/runtime.txt requirements/dev.txt pyproject.toml src/baili
 demo: setup ## Start a gateway with a small lake, run queries, keep serving until Ctrl-C
 	@$(BIN)/bailiwick demo
 
+test: export SELECTION := -m "not full"
 test: setup check ## Everything a release needs
-	@$(BIN)/pytest tests --ignore tests/unit -m "not full"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-first test-second
 
 test-all: export EXAMPLES := many
 test-all: setup check ## The same with the whole corpora instead of a seeded selection
-	@$(BIN)/pytest tests --ignore tests/unit
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-first test-second
+
+# In two halves at once: each waits much of its time, and each starts engines and gateways of its own.
+SECOND_HALF := tests/contracts tests/faults tests/protocol
+
+test-first:
+	@$(BIN)/pytest $(SELECTION) tests --ignore tests/unit $(addprefix --ignore ,$(SECOND_HALF))
+
+test-second:
+	@$(BIN)/pytest $(SELECTION) $(SECOND_HALF)
 
 check: setup ## Format, lint, types, layers, tidy, unit tests: under a minute, before each commit
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target check-unit check-code check-rest
@@ -56,6 +66,9 @@ load: setup ## N clients at once (N=50 MIX=light|heavy|mixed, URL=grpc://… for
 
 faults: setup ## Everything that breaks processes on purpose, the whole matrix of faults and phases included
 	@$(BIN)/pytest tests/faults
+
+faults-page: setup ## Write docs/reference/faults.md from what `make faults` found
+	@PYTHONPATH=tests $(BIN)/python -m faults.matrix.page
 
 cluster-demo: setup ## A Spark standalone cluster with two workers, an engine on it that joins a gateway, and what ran where
 	@$(BIN)/python examples/cluster_demo.py

@@ -9,13 +9,22 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
-from benchmarks.sides import Arena, Cpu, Stock, seconds
+import pyarrow as pa
+
+from bailiwick.testing.load.clients import Rush
+from bailiwick.testing.load.questions import MAKE_TABLE, NAMESPACE, Mix, questions
+from benchmarks.sides import Arena, Cpu, Stock, StockSession, seconds
+from benchmarks.stock_server import stock_server
 
 FETCH_ROWS = 5_000_000
+STOCK_WARM_UP = 800
 CLIENTS = 50
 QUERIES_EACH = 4
+MIXED_EACH = len(questions(Mix.MIXED))
+ONLY_OURS = "nodes"
+"""The question about the gateway itself, which a client of the engine cannot ask."""
 USERS = 10
 READER_PASSWORD = "bench-reader-password"  # noqa: S105 - of a gateway that lives for a minute
 
@@ -44,13 +53,19 @@ PREPARE = (
     "SELECT id, cast(id % 1000 AS INT) AS bucket, id * 0.5D AS amount, "
     "date_add(DATE '2024-01-01', cast(id % 365 AS INT)) AS day, cast(id % 97 = 0 AS BOOLEAN) AS flagged, "
     f"concat('customer-', lpad(hex(id * 2654435761 % 4294967296), 8, '0')) AS label FROM range({FETCH_ROWS})",
+    f"CREATE NAMESPACE IF NOT EXISTS {NAMESPACE}",
+    MAKE_TABLE,
 )
 
 
 class Client(Protocol):
-    def rows(self, sql: str) -> list[object]: ...
+    def rows(self, sql: str) -> list[Any]: ...
 
     def close(self) -> None: ...
+
+
+class Fetching(Protocol):
+    def table(self, sql: str) -> pa.Table: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +100,21 @@ def warm_up(arena: Arena, warm_s: float) -> None:
 
 
 def select_one(arena: Arena, rounds: int) -> Measured:
-    return _latency(arena, "SELECT 1, p50", "SELECT 1", goal=0.65, rounds=rounds, each=50)
+    return _latency(arena, "SELECT 1, same engine, p50", "SELECT 1", goal=0.65, rounds=rounds, each=50)
+
+
+def select_one_stock(arena: Arena, rounds: int) -> Measured:
+    """Against Spark as it comes. Both have answered it often before the clock counts."""
+    with (
+        stock_server() as port,
+        closing(arena.adbc()) as adbc,
+        closing(StockSession.straight(port)) as session,
+    ):
+        for _ in range(STOCK_WARM_UP):
+            adbc.rows("SELECT 1")
+            session.rows("SELECT 1")
+        name = "SELECT 1, stock Spark, p50"
+        return in_turns(arena, name, "SELECT 1", adbc, session, goal=0.6, rounds=rounds, each=50)
 
 
 def aggregate(arena: Arena, rounds: int) -> Measured:
@@ -93,47 +122,93 @@ def aggregate(arena: Arena, rounds: int) -> Measured:
 
 
 def fetch(arena: Arena, rounds: int) -> Measured:
-    theirs, ours, spent = [], [], []
     with closing(arena.adbc()) as adbc, arena.lease() as stock, closing(stock.session()) as session:
-        size = adbc.table(FETCH).nbytes
-        assert session.table(FETCH).num_rows == FETCH_ROWS
-        for _ in range(rounds):
-            theirs.append(seconds(session.table, FETCH))
-            before = arena.cpu()
-            ours.append(seconds(adbc.table, FETCH))
-            spent.append(arena.cpu() - before)
+        return fetched(arena, "fetch", adbc, session, goal=1.3, rounds=rounds)
+
+
+def fetched(
+    arena: Arena, name: str, subject: Fetching, session: Fetching, *, goal: float, rounds: int
+) -> Measured:
+    """Both sides in turns, the whole of the large table each time."""
+    theirs, ours, spent = [], [], []
+    size = subject.table(FETCH).nbytes
+    assert session.table(FETCH).num_rows == FETCH_ROWS
+    for _ in range(rounds):
+        theirs.append(seconds(session.table, FETCH))
+        before = arena.cpu()
+        ours.append(seconds(subject.table, FETCH))
+        spent.append(arena.cpu() - before)
     baseline_s, ours_s = statistics.median(theirs), statistics.median(ours)
     return Measured(
-        name=f"fetch, {FETCH_ROWS // 1_000_000}M rows × 6",
+        name=f"{name}, {FETCH_ROWS // 1_000_000}M rows × 6",
         baseline=f"{size / 1e6 / baseline_s:.0f} MB/s",
         ours=f"{size / 1e6 / ours_s:.0f} MB/s",
         ratio=baseline_s / ours_s,
-        goal=1.3,
+        goal=goal,
         higher_is_better=True,
         bounds=_per(spent, 1, "fetch"),
     )
 
 
 def many_clients(arena: Arena, rounds: int) -> Measured:
-    """Fresh connections each round, opened before the clock starts. The first round only warms up."""
+    """Fifty clients with the shop's questions."""
     _make_readers(arena)
+
+    def ask(number: int, client: Client) -> None:
+        for turn in range(QUERIES_EACH):
+            assert client.rows(MIX[(number + turn) % len(MIX)])
+
+    return rushed(arena, rounds, f"{CLIENTS} clients × {QUERIES_EACH} queries", ask, QUERIES_EACH, goal=2.5)
+
+
+def fifty_mixed(arena: Arena, rounds: int) -> Measured:
+    """Fifty clients with the mixed questions of `make load`, every answer compared on both sides."""
+    _make_readers(arena)
+    plan = Rush(CLIENTS, Mix.MIXED, MIXED_EACH)
+
+    def ask(number: int, client: Client) -> None:
+        for question in plan.turns(number):
+            if question.name != ONLY_OURS:
+                found = tuple(tuple(row) for row in client.rows(question.sql))
+                assert found == question.right, f"{question.name}: {found[:3]}"
+
+    return rushed(arena, rounds, f"{CLIENTS} clients, mixed", ask, MIXED_EACH - 1, goal=3.0)
+
+
+def rushed(
+    arena: Arena,
+    rounds: int,
+    name: str,
+    ask: Callable[[int, Client], None],
+    each: int,
+    *,
+    goal: float,
+    connect: Callable[[int], Client] | None = None,
+) -> Measured:
+    """Fresh connections each round, opened before the clock starts. The first round only warms up.
+
+    Without `connect`, ours are readers by ADBC.
+    """
     theirs, ours, spent = [], [], []
     for number in range(rounds + 1):
+        arena.rest()
         with arena.lease() as stock:
-            baseline = _rush(partial(_new_session, stock))
+            baseline = _rush(partial(_new_session, stock), ask)
+        arena.rest()
         before = arena.cpu()
-        subject = _rush(lambda client: arena.adbc(f"reader{client % USERS}", READER_PASSWORD))
+        subject = _rush(connect or (lambda number: _reader(arena, number)), ask)
+        arena.tell(f"round {number} of {rounds}: {baseline:.1f} s against {subject:.1f} s")
         if number:
             theirs.append(baseline)
             ours.append(subject)
             spent.append(arena.cpu() - before)
-    queries = CLIENTS * QUERIES_EACH
+    queries = CLIENTS * each
     return Measured(
-        name=f"{CLIENTS} clients × {QUERIES_EACH} queries",
+        name=name,
         baseline=f"{queries / statistics.median(theirs):.1f} q/s",
         ours=f"{queries / statistics.median(ours):.1f} q/s",
         ratio=statistics.median(theirs) / statistics.median(ours),
-        goal=2.5,
+        goal=goal,
         higher_is_better=True,
         bounds=_per(spent, queries, "query"),
     )
@@ -169,28 +244,44 @@ def prepared(arena: Arena, rounds: int) -> Measured:
 
 MEASURES: dict[str, Callable[[Arena, int], Measured]] = {
     "many-clients": many_clients,
+    "fifty-mixed": fifty_mixed,
     "fetch": fetch,
     "aggregate": aggregate,
     "prepared": prepared,
     "select-one": select_one,
+    "select-one-stock": select_one_stock,
 }
 """The shortest comes last: what the JVM still compiles for the others would count most there."""
 
 
 def _latency(arena: Arena, name: str, sql: str, *, goal: float, rounds: int, each: int) -> Measured:
+    with closing(arena.adbc()) as adbc, arena.lease() as stock, closing(stock.session()) as session:
+        return in_turns(arena, name, sql, adbc, session, goal=goal, rounds=rounds, each=each)
+
+
+def in_turns(
+    arena: Arena,
+    name: str,
+    sql: str,
+    adbc: Client,
+    session: Client,
+    *,
+    goal: float,
+    rounds: int,
+    each: int,
+) -> Measured:
     theirs: list[float] = []
     ours: list[float] = []
     spent: list[Cpu] = []
-    with closing(arena.adbc()) as adbc, arena.lease() as stock, closing(stock.session()) as session:
-        assert len(adbc.rows(sql)) == len(session.rows(sql))
-        for number in range(rounds + 1):
-            baseline = [seconds(session.rows, sql) for _ in range(each)]
-            before = arena.cpu()
-            subject = [seconds(adbc.rows, sql) for _ in range(each)]
-            if number:  # The first round only warms up.
-                spent.append(arena.cpu() - before)
-                theirs += baseline
-                ours += subject
+    assert len(adbc.rows(sql)) == len(session.rows(sql))
+    for number in range(rounds + 1):
+        baseline = [seconds(session.rows, sql) for _ in range(each)]
+        before = arena.cpu()
+        subject = [seconds(adbc.rows, sql) for _ in range(each)]
+        if number:  # The first round only warms up.
+            spent.append(arena.cpu() - before)
+            theirs += baseline
+            ours += subject
     baseline_s, ours_s = statistics.median(theirs), statistics.median(ours)
     return Measured(
         name=name,
@@ -203,29 +294,32 @@ def _latency(arena: Arena, name: str, sql: str, *, goal: float, rounds: int, eac
     )
 
 
-def _rush(connect: Callable[[int], Client]) -> float:
+def _rush(connect: Callable[[int], Client], ask: Callable[[int, Client], None]) -> float:
     """All clients start at once; seconds until the last has its last answer. A failure ends the benchmark."""
     with ThreadPoolExecutor(8) as pool:
         clients = list(pool.map(connect, range(CLIENTS)))
     try:
-        return _race(clients)
+        return _race(clients, ask)
     finally:
         for client in clients:
             client.close()
 
 
-def _race(clients: Sequence[Client]) -> float:
+def _race(clients: Sequence[Client], ask: Callable[[int, Client], None]) -> float:
     start = threading.Barrier(len(clients) + 1)
 
     def work(number: int, client: Client) -> None:
         start.wait()
-        for turn in range(QUERIES_EACH):
-            assert client.rows(MIX[(number + turn) % len(MIX)])
+        ask(number, client)
 
     with ThreadPoolExecutor(len(clients)) as pool:
         working = [pool.submit(work, number, client) for number, client in enumerate(clients)]
         start.wait()
         return seconds(lambda: [one.result() for one in working])
+
+
+def _reader(arena: Arena, number: int) -> Client:
+    return arena.adbc(f"reader{number % USERS}", READER_PASSWORD)
 
 
 def _new_session(stock: Stock, _client: int) -> Client:
@@ -237,7 +331,7 @@ def _make_readers(arena: Arena) -> None:
         known = {row[0] for row in admin.rows("SHOW USERS")}
         for name in {f"reader{number}" for number in range(USERS)} - known:
             admin.rows(f"CREATE USER {name} PASSWORD '{READER_PASSWORD}' ROLES (reader)")
-        for namespace in ("bench", "shop"):
+        for namespace in ("bench", "shop", NAMESPACE.removeprefix("lake.")):
             admin.rows(f"GRANT SELECT ON NAMESPACE lake.{namespace} TO ROLE reader")
 
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,10 @@ import psutil
 import pyarrow as pa
 
 from bailiwick.testing.stock_spark import EngineDoor
+
+REST_MAX_S = 240.0
+REST_WATCHED_S = 3.0
+QUIET_CORES = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Arena:
     data_dir: Path
     address: str
     password: str
+    tell: Callable[[str], None]
+    """How far a long measure is, for whoever waits."""
 
     def ask_desk(self, command: str) -> dict[str, str]:
         assert self.process.stdin is not None
@@ -56,6 +62,18 @@ class Arena:
 
         credentials = {"username": user, "password": password or self.password}
         return Adbc(dbapi.connect(f"grpc://{self.address}", credentials, autocommit=True))
+
+    def rest(self) -> None:
+        """Until the engine has nothing to do any more, or it has taken too long.
+
+        Many clients leave work behind for the JVM's compiler, which would count for whoever comes next.
+        """
+        deadline = time.monotonic() + REST_MAX_S
+        while time.monotonic() < deadline:
+            before = self.cpu()
+            time.sleep(REST_WATCHED_S)
+            if (self.cpu() - before).engine_s < QUIET_CORES * REST_WATCHED_S:
+                return
 
     def cpu(self) -> Cpu:
         gateway = psutil.Process(self.process.pid)
@@ -98,10 +116,19 @@ class Stock:
 @dataclass(slots=True)
 class StockSession:
     spark: Any
-    lease: str
+    lease: str = ""
+    """None on a server that knows no leases."""
+
+    @classmethod
+    def straight(cls, port: int) -> "StockSession":
+        """On a server that asks for nothing."""
+        from pyspark.sql import SparkSession
+
+        return cls(SparkSession.builder.remote(f"sc://localhost:{port}").create())
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        self.spark.addTag(self.lease)  # The client keeps tags by thread.
+        if self.lease:
+            self.spark.addTag(self.lease)  # The client keeps tags by thread.
         return list(self.spark.sql(sql, args=list(parameters) or None).collect())
 
     def table(self, sql: str) -> pa.Table:
@@ -111,11 +138,24 @@ class StockSession:
         return table
 
     def close(self) -> None:
-        self.spark.stop()
+        stop(self.spark)
+
+
+_stopped: list[Any] = []
+
+
+def stop(spark: Any) -> None:
+    """Stop a session of the stock client, and keep what is left of it to the end.
+
+    When it is collected as garbage, it closes a pool of threads that all sessions of the process share, and
+    waits for them (PySpark 4.1.4). In the wrong moment that is a deadlock of all that run.
+    """
+    spark.stop()
+    _stopped.append(spark)
 
 
 @contextmanager
-def arena(data_dir: Path) -> Iterator[Arena]:
+def arena(data_dir: Path, tell: Callable[[str], None]) -> Iterator[Arena]:
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     log = data_dir.with_suffix(".log")
     with log.open("w") as errors:
@@ -129,7 +169,7 @@ def arena(data_dir: Path) -> Iterator[Arena]:
         )
     try:
         ready = _answer(process)
-        yield Arena(process, data_dir, ready["grpc"], ready["password"])
+        yield Arena(process, data_dir, ready["grpc"], ready["password"], tell)
     finally:
         _end(process)
 

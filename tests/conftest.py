@@ -15,6 +15,8 @@ from bailiwick.catalog.service import CatalogService
 from bailiwick.engines.config import EngineConfig
 from bailiwick.testing.engine import RunningEngine, running_engine
 from bailiwick.testing.gateway import RunningGateway, running_gateway
+from bailiwick.testing.opened_files import OpenedFiles
+from bailiwick.testing.plain_spark import PlainSpark, plain_spark
 from bailiwick.testing.policy_house import House, furnish
 from bailiwick.testing.postgres import PrivatePostgres, running_postgres, why_not
 
@@ -27,12 +29,21 @@ hypothesis_settings.load_profile("few")
 
 
 @pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
+def opened_files(tmp_path_factory: pytest.TempPathFactory) -> OpenedFiles:
+    """What the shared gateway opens of the lake, from its start to its end."""
+    directory = tmp_path_factory.mktemp("gateway")
+    return OpenedFiles(directory / "watch", directory / "data")
+
+
+@pytest.fixture(scope="session")
+def gateway(opened_files: OpenedFiles) -> Iterator[RunningGateway]:
     # That wrong credentials wait is tested in tests/unit/test_throttle.py; here it would only add up.
     # What clients left unread would be waited for at the end; tests/faults/test_gateway.py is about that.
     settings = {"BAILIWICK__IDENTITY__FAILURE_DELAY_S": "0", "BAILIWICK__SERVER__DRAIN_S": "1"}
-    with running_gateway(tmp_path_factory.mktemp("gateway") / "data", settings=settings) as running:
+    with running_gateway(opened_files.root, settings={**settings, **opened_files.settings}) as running:
         yield running
+    # Whatever it was asked in this run, it has opened no file that rows stand in.
+    assert opened_files.data_files() == []
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +66,13 @@ def postgres() -> Iterator[PrivatePostgres]:
         pytest.skip(problem)
     with running_postgres() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainSpark]:
+    """A Spark as it comes, to compare with."""
+    with plain_spark(tmp_path_factory.mktemp("plain")) as started:
+        yield started
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -7,7 +7,15 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""Seconds. `wall` counts from the epoch, `monotonic` from some moment and never backwards."""
+"""Seconds. `wall` counts from the epoch, `monotonic` from some moment and never backwards; `steady` is for
+what is compared within one process only."""
 
 wall: Clock = time.time
 monotonic: Clock = time.monotonic
+
+_BEGAN_AT = wall() - monotonic()
+
+
+def steady() -> float:
+    """What `wall` said when the process began, counted on: the clock of the machine may be set meanwhile."""
+    return _BEGAN_AT + monotonic()

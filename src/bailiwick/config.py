@@ -31,6 +31,7 @@ from bailiwick.catalog.config import CatalogConfig
 from bailiwick.database.config import DatabaseConfig
 from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.listening import plaintext_problem
+from bailiwick.doors.spark_connect.config import SparkConnectConfig
 from bailiwick.engines.config import EngineConfig, PoolConfig
 from bailiwick.fleet.config import FleetConfig
 from bailiwick.identity.config import IdentityConfig
@@ -83,6 +84,12 @@ class ServerConfig(BaseModel):
     message_bytes_max: int = Field(
         default=16 << 20, ge=1 << 20, le=256 << 20, description="Largest message a client may send."
     )
+    memory_bytes_max: int | None = Field(
+        default=None,
+        ge=128 << 20,
+        description="Memory that this process may hold, its engine aside: of it, `fleet.orange_ratio` and "
+        "`red_ratio` are shares. Default: what the machine or container leaves beside the engine's heap.",
+    )
 
     @field_validator("bind")
     @classmethod
@@ -111,6 +118,7 @@ class Config(BaseModel):
     limits: LimitsConfig = LimitsConfig()
     sessions: SessionsConfig = SessionsConfig()
     results: ResultsConfig = ResultsConfig()
+    spark_connect: SparkConnectConfig = SparkConnectConfig()
     identity: IdentityConfig = IdentityConfig()
     logging: LoggingConfig = LoggingConfig()
     tracing: TracingConfig = TracingConfig()

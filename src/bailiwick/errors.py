@@ -212,6 +212,10 @@ MEANINGS: Final[Mapping[Code, Meaning]] = MappingProxyType({
 OUT_OF_MEMORY: Final = "memory"
 """The `reason` of a RESOURCE_EXHAUSTED that is about memory and not about a queue."""
 
+MAY_HAVE_HAPPENED: Final = (
+    "It may have been carried out all the same: look at the table before you run it again."
+)
+
 _TRINO_OUT_OF_MEMORY: Final = Trino("EXCEEDED_LOCAL_MEMORY_LIMIT", 131079, _RESOURCES)
 
 
@@ -275,6 +279,8 @@ class BailiwickError(Exception):
 
     def outcome_unknown(self, idempotency_key: str | None = None) -> Self:
         """Say that the statement may have written. Running it again could write twice, so: not retryable."""
+        if MAY_HAVE_HAPPENED not in self.message:
+            self.message = f"{self.message} {MAY_HAVE_HAPPENED}"
         self.retryable = False
         self.retry_after_s = None
         self.details["outcome"] = "unknown"

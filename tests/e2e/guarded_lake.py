@@ -102,12 +102,16 @@ class GuardedLake:
     session: EngineSession
 
     async def rows(self, sql: str, access: Access = ADMINISTRATOR, **settings: Any) -> list[tuple[Any, ...]]:
+        tables = await self.tables(sql, access, **settings)
+        return [tuple(row) for table in tables for row in zip(*_values(table), strict=True)]
+
+    async def tables(self, sql: str, access: Access = ADMINISTRATOR, **settings: Any) -> list[pa.Table]:
+        """The same as Spark sends it, in its batches."""
         lease = self.running.leases.give(self.session, access)
         settings.setdefault("principal", access.principal.name)
         events = self.session.execute(sql, operation=new_operation_id(), lease=lease, **settings)
         streams = [event.data async for event in events if isinstance(event, Batch)]
-        tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
-        return [tuple(row) for table in tables for row in zip(*_values(table), strict=True)]
+        return [pa.ipc.open_stream(stream).read_all() for stream in streams]
 
     async def refusal(self, sql: str, access: Access = ADMINISTRATOR, **settings: Any) -> str:
         """The reason for which it is refused."""

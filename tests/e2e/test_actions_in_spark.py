@@ -3,12 +3,11 @@
 import hashlib
 import struct
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 
 from bailiwick.policy import actions
-from bailiwick.testing.plain_spark import plain_answers
+from bailiwick.testing.plain_spark import PlainSpark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -105,8 +104,8 @@ def _asked(case: Shown) -> str:
     return f"SELECT typeof({shown}) AS type, {shown} AS shown FROM (SELECT {value} AS value)"
 
 
-def test_each_action_shows_what_the_standard_says_and_keeps_the_type(tmp_path: Path) -> None:
-    answers = plain_answers([_asked(case) for case in CASES], tmp_path)
+def test_each_action_shows_what_the_standard_says_and_keeps_the_type(plain: PlainSpark) -> None:
+    answers = plain.answers([_asked(case) for case in CASES])
     found = [
         (case[:3], (answer.error,) if answer.table is None else tuple(answer.table.to_pylist()[0].values()))
         for case, answer in zip(CASES, answers, strict=True)

@@ -7,7 +7,6 @@ The statements people send are tested through ADBC in `test_definitions_adbc.py`
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from bailiwick.catalog import metadata as tables
 from bailiwick.catalog import validation, wire
 from bailiwick.catalog.locations import check_paths
 from bailiwick.catalog.service import CatalogService
-from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.engine import EngineSession
 from bailiwick.errors import BailiwickError
 from bailiwick.names import TableName
-from bailiwick.testing.engine import RunningEngine, run, running_engine
+from bailiwick.testing.engine import RunningEngine, run
 from bailiwick.testing.iceberg import read_by_pyiceberg
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -31,12 +29,9 @@ SHARED: dict[str, EngineSession] = {}
 
 
 @pytest.fixture(scope="module")
-async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningEngine]:
-    directory = tmp_path_factory.mktemp("catalog")
-    async with running_engine(directory, EngineConfig(memory="1g", master="local[2]")) as running:
-        await running.engine.wait_ready(180)
-        running.catalog.create_namespace(("db",))
-        yield running
+def engine(running: RunningEngine) -> RunningEngine:
+    running.catalog.create_namespace(("db",))
+    return running
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ async def test_a_commit_that_comes_after_its_lease_is_refused(running: RunningEn
     session = await running.session()
     await running.run("CREATE TABLE lake.db.late (a BIGINT)", session)
     lease = running.leases.give(session)
-    slow = "INSERT INTO lake.db.late SELECT max(a.id + b.id) FROM range(30000) a CROSS JOIN range(30000) b"
+    slow = "INSERT INTO lake.db.late SELECT max(a.id + b.id) FROM range(10000) a CROSS JOIN range(10000) b"
 
     async def insert_while_the_lease_passes_on() -> None:
         async for event in session.execute(slow, operation=new_operation_id(), lease=lease):

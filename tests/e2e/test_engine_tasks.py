@@ -118,7 +118,8 @@ async def test_tasks_at_work_are_told_while_they_are_at_work_and_killed_after(
     at_work = next(
         filter(is_at_work, await until(running, query_id, lambda tasks: any(map(is_at_work, tasks))))
     )
-    assert (at_work.input_rows, at_work.output_rows, at_work.read_bytes) == (None, None, None)
+    counts = (at_work.input_rows, at_work.output_rows, at_work.read_bytes, at_work.spilled_bytes)
+    assert counts == (None, None, None, None)
     await session.interrupt(operation)
     await running_query
     await ended_tasks(running, query_id)

@@ -5,16 +5,25 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from adbc_driver_manager.dbapi import Error as AdbcError
 
+from bailiwick.errors import Code
 from bailiwick.testing.asking import ENDLESS, failure, in_background, rows, running_queries, wait_until
 from bailiwick.testing.gateway import RunningGateway, running_gateway
 from bailiwick.testing.keepers import KeptEngine, admitting, new_token_file
+from bailiwick.testing.told import Told
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SLOW_TO_BEGIN = (
     "SELECT count(*) FROM range(0, 100000000, 1, 4) WHERE hash(id, 'x') % 1000 = 7 AND hash(id, 'y') % 7 < 3"
+)
+ROWS_TO_COME = 9_600
+# Gives the rows of each of its tasks as soon as that is done, and takes some seconds for all.
+SLOW_TO_END = (
+    f"SELECT id, sha2(repeat(cast(id AS STRING), 20000), 512) AS digest FROM range(0, {ROWS_TO_COME}, 1, 24)"
 )
 
 
@@ -128,6 +137,29 @@ def test_a_read_whose_engine_dies_is_answered_by_the_other_one(fleet: Fleet) -> 
     fleet.wait_healthy("left", "right")
 
 
+@pytest.mark.full
+def test_a_read_whose_engine_dies_after_its_first_row_is_not_tried_again_and_its_client_is_told(
+    fleet: Fleet,
+) -> None:
+    with fleet.gateway.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(SLOW_TO_END)
+        reader = cursor.fetch_record_batch()
+        seen = reader.read_next_batch().column("id").to_pylist()
+        node = wait_until("it runs", lambda: _running_on(fleet))
+        victim = fleet.left if node == "left" else fleet.right
+        os.kill(victim.engine_pid, signal.SIGKILL)
+        with pytest.raises((AdbcError, pa.ArrowException, OSError)) as broken:
+            _read_to_the_end(reader, seen)
+    # Never the end of a result: an error of ours, and before it rows of one attempt only.
+    assert Told.by(broken.value).code == Code.EXECUTION_FAILED
+    assert 0 < len(seen) < ROWS_TO_COME
+    assert len(set(seen)) == len(seen)
+    assert fleet.last(SLOW_TO_END)[::2] == (node, [])
+    state = f"SELECT state, error_code FROM system.runtime.queries WHERE sql = '{SLOW_TO_END}'"
+    assert fleet.ask(state) == [("failed", "EXECUTION_FAILED")]
+    fleet.wait_healthy("left", "right")
+
+
 def test_a_keeper_that_is_stopped_lets_its_query_end_and_work_goes_elsewhere(fleet: Fleet) -> None:
     with in_background(lambda: fleet.ask(SLOW_TO_BEGIN)) as answer:
         node = wait_until("it runs", lambda: _running_on(fleet))
@@ -151,6 +183,11 @@ def test_cancelling_stops_the_work_on_an_engine_that_joined(fleet: Fleet) -> Non
         "nothing is at work",
         lambda: fleet.ask("SELECT sum(running) FROM system.runtime.nodes") == [(0,)],
     )
+
+
+def _read_to_the_end(reader: pa.RecordBatchReader, seen: list[int]) -> None:
+    for batch in reader:
+        seen += batch.column("id").to_pylist()
 
 
 def _running_on(fleet: Fleet) -> str:

@@ -1,6 +1,5 @@
 """What the guard lets through and what it refuses, statement by statement, in a real Spark."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -19,10 +18,9 @@ from guarded_lake import (
     tagged,
 )
 
-from bailiwick.engines.config import EngineConfig
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.policy.model import Privilege, Securable
-from bailiwick.testing.engine import running_engine
+from bailiwick.testing.engine import RunningEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -37,9 +35,8 @@ ENTITLED = row_filter(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def lake(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GuardedLake]:
-    async with running_engine(tmp_path_factory.mktemp("guard"), EngineConfig(memory="1g")) as running:
-        yield await guarded_lake(running)
+async def lake(running: RunningEngine) -> GuardedLake:
+    return await guarded_lake(running)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +219,18 @@ async def test_a_mask_may_hide_a_field_that_is_never_null(lake: GuardedLake) -> 
         (None, None, {"a": None, "b": None})
     ]
     assert await lake.rows("SELECT count(*) FROM lake.sales.sure WHERE s.a IS NULL", access) == [(1,)]
+
+
+async def test_a_masked_field_may_be_null_where_the_field_may(lake: GuardedLake) -> None:
+    access = anna(mask("addr.zip.a", "'hidden'", name="zip"))
+    batches = await lake.tables(f"SELECT addr FROM {ORDERS} ORDER BY id", access)
+    for batch in batches:
+        assert batch.schema.field("addr").type.field("zip").type.field("a").nullable
+    assert [row["addr"] for batch in batches for row in batch.to_pylist()] == [
+        {"city": "Bern", "zip": {"a": "hidden", "b": 1}},
+        {"city": "Boston", "zip": {"a": "hidden", "b": 2}},
+        None,
+    ]
 
 
 async def test_masks_by_tag_know_the_column_as_value(lake: GuardedLake) -> None:

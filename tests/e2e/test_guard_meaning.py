@@ -22,7 +22,7 @@ from oracle.scope import VIEWS
 
 from bailiwick.testing.ingesting import bring
 from bailiwick.testing.leaks import Outcome, ask
-from bailiwick.testing.plain_spark import PlainAnswer, function_examples, plain_answers
+from bailiwick.testing.plain_spark import PlainAnswer, PlainSpark
 from bailiwick.testing.policy_house import PASSWORD, House
 from bailiwick.testing.policy_tables import tables
 
@@ -106,24 +106,24 @@ def comparable(examples: dict[str, list[str]]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    found = comparable(function_examples(tmp_path_factory.mktemp("examples")))
+def examples(plain: PlainSpark) -> list[str]:
+    found = comparable(plain.function_examples())
     assert len(found) > 400
     return found
 
 
 def test_examples_of_sparks_documentation_answer_as_without_a_guard(
-    house: House, examples: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    house: House, plain: PlainSpark, examples: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = random.Random(SEED).sample(examples, EXAMPLES_SELECTED)
-    check(house, chosen, plain_answers(chosen, tmp_path), capsys, "examples of Spark's functions")
+    check(house, chosen, plain.answers(chosen), capsys, "examples of Spark's functions")
 
 
 @pytest.mark.full
 def test_all_examples_of_sparks_documentation_answer_as_without_a_guard(
-    house: House, examples: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    house: House, plain: PlainSpark, examples: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check(house, examples, plain_answers(examples, tmp_path), capsys, "all examples of Spark's functions")
+    check(house, examples, plain.answers(examples), capsys, "all examples of Spark's functions")
 
 
 def over_tables(generated: Sequence[Generated]) -> Iterator[str]:
@@ -151,11 +151,11 @@ def files(house: House, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 
 @pytest.mark.parametrize("count", [QUERIES_SELECTED, pytest.param(QUERIES_WHOLE, marks=pytest.mark.full)])
 def test_generated_queries_answer_as_without_a_guard(
-    house: House, files: dict[str, Path], tmp_path: Path, count: int, capsys: pytest.CaptureFixture[str]
+    house: House, plain: PlainSpark, files: dict[str, Path], count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     statements = [text for text in over_tables(queries(SEED, 4 * count)) if "LIMIT" not in text][:count]
     assert len(statements) == count
-    check(house, statements, plain_answers(statements, tmp_path, files), capsys, "generated queries")
+    check(house, statements, plain.answers(statements, files), capsys, "generated queries")
 
 
 @pytest.fixture(scope="module")
@@ -175,13 +175,13 @@ def tpch(house: House, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
 
 
 def test_tpch_answers_as_without_a_guard(
-    house: House, tpch: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    house: House, plain: PlainSpark, tpch: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     texts = [path.read_text().replace("tpch.", "") for path in TPCH]
-    plain = plain_answers(texts, tmp_path, tpch)
+    answers = plain.answers(texts, tpch)
     outcomes = asked(house, texts, "tpch_own")
-    assert all(answer.table is not None for answer in plain)
-    for path, mine, theirs in zip(TPCH, outcomes, plain, strict=True):
+    assert all(answer.table is not None for answer in answers)
+    for path, mine, theirs in zip(TPCH, outcomes, answers, strict=True):
         assert mine.table is not None, f"{path.stem}: {mine.text}"
         assert normal(mine.table) == normal(theirs.table), path.stem
     with capsys.disabled():

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 HEADER = "adbc.flight.sql.rpc.call_header.idempotency-key"
 SETTINGS = {"BAILIWICK__ENGINE__MEMORY": "1g"}
-SLOW = "SELECT count(*) FROM range(0, 3000000000, 1, 8) WHERE id % 3 = 1"
+SLOW = "SELECT count(*) FROM range(0, 600000000, 1, 8) WHERE id % 3 = 1"
 CLIENT = f"""
 import sys
 from adbc_driver_flightsql import dbapi
@@ -118,7 +118,7 @@ def test_an_insert_goes_on_without_its_client_who_comes_back_for_the_outcome(gat
     leaver.kill()
     leaver.wait()
     assert send(gateway, "left", insert) == 1
-    assert rows(gateway, f"SELECT n FROM {table}") == [(1_000_000_000,)]
+    assert rows(gateway, f"SELECT n FROM {table}") == [(200_000_000,)]
 
 
 def test_the_rows_of_an_executemany_are_there_once(gateway: RunningGateway) -> None:
@@ -161,6 +161,6 @@ def test_a_gateway_that_was_stopped_or_killed_still_knows(tmp_path: Path) -> Non
         doomed.wait()
     with running_gateway(tmp_path / "data", settings=SETTINGS) as gateway:
         told = refusal(gateway, "doomed", endless)
-        assert "Whether it changed anything is not known" in told
+        assert "It may have been carried out all the same" in told
         assert running_queries(gateway, "CROSS JOIN") == []
         assert rows(gateway, "SELECT n FROM once.kept") == [(1,)]

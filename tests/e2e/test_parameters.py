@@ -3,21 +3,19 @@
 import asyncio
 import datetime
 import decimal
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import pytest_asyncio
 
-from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, EngineSession
 from bailiwick.engines.parameters import ParameterValue, Row
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import new_operation_id
 from bailiwick.results.batches import read_schema
-from bailiwick.testing.engine import RunningEngine, running_engine
+from bailiwick.testing.engine import RunningEngine
 from bailiwick.testing.stock_spark import EngineDoor
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -33,12 +31,12 @@ SETUP = (
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningEngine]:
-    async with running_engine(tmp_path_factory.mktemp("parameters"), EngineConfig(memory="1g")) as engine:
-        session = await engine.session()
-        for statement in SETUP:
-            await engine.run(statement, session)
-        yield engine
+async def asked(running: RunningEngine) -> "Asked":
+    opened = await running.session()
+    for statement in SETUP:
+        await running.run(statement, opened)
+    await opened.use("lake", ("db",), lease=running.leases.give(opened))
+    return Asked(running, opened)
 
 
 class Asked:
@@ -60,13 +58,6 @@ class Asked:
 
     async def types(self, sql: str) -> list[str | None]:
         return [parameter.type for parameter in (await self.describe(sql)).parameters]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def asked(running: RunningEngine) -> Asked:
-    opened = await running.session()
-    await opened.use("lake", ("db",), lease=running.leases.give(opened))
-    return Asked(running, opened)
 
 
 def row(*values: object) -> Row:

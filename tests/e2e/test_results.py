@@ -11,7 +11,7 @@ from pyarrow import flight
 
 from bailiwick._generated.Flight_pb2 import FlightData
 from bailiwick.queries.ingest_stream import encapsulated
-from bailiwick.testing.asking import rows, value
+from bailiwick.testing.asking import rows, value, wait_until
 from bailiwick.testing.gateway import RunningGateway
 from bailiwick.testing.raw_flight import OPTIONS, RawFlight
 
@@ -123,6 +123,12 @@ def test_a_table_that_changed_since_it_was_announced_is_a_typed_error(gateway: R
     rows(gateway, "CREATE OR REPLACE TABLE shapes.moving AS SELECT 1 AS a")
     with gateway.connect() as connection, connection.cursor() as cursor:
         partitions, _schema = cursor.adbc_execute_partitions("SELECT * FROM shapes.moving")
+        # A short read is begun with its ticket, and what it has read is as it was announced.
+        living = (
+            "SELECT count(*) FROM system.runtime.queries WHERE sql = 'SELECT * FROM shapes.moving' "
+            "AND state NOT IN ('finished', 'failed', 'cancelled')"
+        )
+        wait_until("nobody came for it", lambda: value(gateway, living) == 0)
         rows(gateway, "ALTER TABLE shapes.moving ADD COLUMN b STRING")
         with pytest.raises(AdbcError, match="SEMANTIC_ERROR"):  # noqa: PT012 - either call may tell
             cursor.adbc_read_partition(partitions[0])

@@ -149,12 +149,9 @@ def test_a_session_that_comes_to_another_gateway_is_told_where_it_is_and_keeps_i
         assert house.turns[-1] == 0
         _run(connection, "USE shared")
         assert _run(connection, "SELECT count(*) FROM t") == [(100,)]
-        house.line.reset()
-        told = _told(connection, "SELECT count(*) FROM t")
-        assert "SESSION_EXPIRED" in told
-        assert house.at_first in told
-        house.line.reset()
-        assert wait_until("it is back", lambda: _run(connection, "SELECT count(*) FROM t")) == [(100,)]
+        assert house.at_first in _elsewhere(house, lambda: _session_end(connection))
+        back = _elsewhere(house, lambda: _run(connection, "SELECT count(*) FROM t"))
+        assert back == [(100,)]
 
 
 def test_a_polled_statement_is_asked_about_where_it_runs_and_cancelled_anywhere(house: House) -> None:
@@ -273,6 +270,21 @@ def _told(connection: Any, text: str) -> str:
     except dbapi.Error as error:
         return str(error)
     return ""
+
+
+def _elsewhere(house: House, ask: Callable[[], T]) -> T:
+    """What is answered when the connection has come to the other gateway, by breaking it.
+
+    A client may see the break itself first, or take a turn in vain: then it is broken once more.
+    """
+    line = house.line
+    assert line is not None
+
+    def broken_and_asked() -> T:
+        line.reset()
+        return ask()
+
+    return wait_until("answered by the other", broken_and_asked)
 
 
 def _session_end(connection: Any) -> str:

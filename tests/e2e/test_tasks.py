@@ -45,8 +45,8 @@ def newest(gateway: RunningGateway, who: str) -> str:
 
 def tasks(gateway: RunningGateway, query_id: str, who: str | None = None) -> list[tuple[Any, ...]]:
     sql = (
-        "SELECT state, node_id, elapsed_ms, input_rows, output_rows, bytes FROM system.runtime.tasks "
-        f"WHERE query_id = '{query_id}'"
+        "SELECT state, node_id, elapsed_ms, input_rows, output_rows, bytes, spilled_bytes "
+        f"FROM system.runtime.tasks WHERE query_id = '{query_id}'"
     )
     return rows(gateway, sql) if who is None else ask(gateway, sql, who)
 
@@ -73,7 +73,7 @@ def test_one_for_whom_rows_are_hidden_sees_tasks_without_counts(gateway: Running
     assert sum(count for _, count in ask(gateway, COUNTED, "partial")) == 10
     query_id = newest(gateway, "partial")
     found = ended_tasks(gateway, query_id, "partial")
-    assert {task[3:] for task in found} == {(None, None, None)}
+    assert {task[3:] for task in found} == {(None, None, None, None)}
     assert all(task[2] >= 0 for task in found)
     # By the filter files are skipped: less than the whole table was read, which must not be told.
     assert 10 <= max(task[3] for task in ended_tasks(gateway, query_id)) <= ROWS
@@ -84,7 +84,7 @@ def test_tasks_of_others_are_for_operators_without_counts_and_for_nobody_else(
 ) -> None:
     ask(gateway, COUNTED, "whole")
     query_id = newest(gateway, "whole")
-    assert {task[3:] for task in ended_tasks(gateway, query_id, "ops")} == {(None, None, None)}
+    assert {task[3:] for task in ended_tasks(gateway, query_id, "ops")} == {(None, None, None, None)}
     assert tasks(gateway, query_id, "else") == []
     assert tasks(gateway, query_id, "partial") == []
 

@@ -78,6 +78,8 @@ def test_tickets_and_prepared_statements_are_good_for_their_owner_only(shared: R
 
 
 def test_a_tenant_runs_and_queues_no_more_than_it_may_and_others_are_served(shared: RunningGateway) -> None:
+    # Beside a query that keeps every core busy, opening one anew would take long.
+    wait_until("both sessions are there", lambda: sessions_of(shared) == 2, timeout_s=120)
     with (
         in_background(lambda: failure(shared, ENDLESS, "ann", PASSWORD)) as busy,
         ThreadPoolExecutor(3) as pool,
@@ -112,6 +114,11 @@ def test_a_user_who_is_moved_signs_in_again_and_leaves_the_past_behind(shared: R
     assert seen == [("globex",)]
     of_mo = "SELECT DISTINCT tenant FROM system.runtime.queries WHERE principal = 'mo' ORDER BY 1"
     assert rows(shared, of_mo) == [("acme",), ("globex",)]
+
+
+def sessions_of(gateway: RunningGateway) -> object:
+    """How many its engine has ready or in use."""
+    return value(gateway, "SELECT sessions FROM system.runtime.nodes")
 
 
 def running(gateway: RunningGateway, who: str) -> str:

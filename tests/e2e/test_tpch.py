@@ -5,55 +5,39 @@ the generator's lines travel as one string literal a statement and Spark takes t
 generator's Parquet, so a row lost or changed on the way would show in the counts and in the answers.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from bailiwick.testing.tpch import difference, generate, judging
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SCALE = "0.01"
 QUERIES = sorted((Path(__file__).parent / "tpch").glob("q*.sql"))
 STATEMENT_CHARACTERS_MAX = 900_000
-RELATIVE_TOLERANCE = 1e-9
-ABSOLUTE_TOLERANCE = 1e-6
-"""Spark gives averages and quotients as decimals of limited scale where DuckDB gives doubles."""
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tpch")
-    generator = Path(sys.executable).parent / "tpchgen-cli"
-    for form in ("parquet", "tbl"):
-        subprocess.run([generator, form, "--scale-factor", SCALE, "--output-dir", directory], check=True)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def duck(generated: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        connection.execute("CREATE SCHEMA tpch")
-        for path in generated.glob("*.parquet"):
-            connection.execute(f"CREATE VIEW tpch.{path.stem} AS FROM '{path}'")
+def duck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    with judging(generate(tmp_path_factory.mktemp("tpch"), SCALE)) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
-def lake(connection: Any, generated: Path, duck: duckdb.DuckDBPyConnection) -> Any:
+def lake(connection: Any, duck: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The connection, once all eight tables are in the lake."""
+    lines_of = generate(tmp_path_factory.mktemp("lines"), SCALE, form="tbl")
     with connection.cursor() as cursor:
         cursor.execute("CREATE NAMESPACE IF NOT EXISTS tpch")
-        for path in sorted(generated.glob("*.tbl")):
-            columns = _columns(duck, path.stem)
-            cursor.execute(f"CREATE TABLE tpch.{path.stem} ({columns}) USING iceberg")
+        for table, path in lines_of.items():
+            columns = _columns(duck, table)
+            cursor.execute(f"CREATE TABLE tpch.{table} ({columns}) USING iceberg")
             for lines in _chunks(path):
-                cursor.execute(_insert(path.stem, columns, lines))
+                cursor.execute(_insert(table, columns, lines))
     return connection
 
 
@@ -74,13 +58,7 @@ def test_every_row_arrived(lake: Any, duck: duckdb.DuckDBPyConnection) -> None:
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_gives_what_duckdb_gives(path: Path, lake: Any, duck: duckdb.DuckDBPyConnection) -> None:
     sql = path.read_text()
-    expected = duck.execute(sql).fetchall()
-    found = _answer(lake, sql)
-    assert len(found) == len(expected)
-    for position, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
-        assert len(ours) == len(theirs)
-        for mine, other in zip(ours, theirs, strict=True):
-            assert _same(mine, other), f"row {position}: {ours} against {theirs}"
+    assert difference(_answer(lake, sql), duck.execute(sql).fetchall()) == ""
 
 
 def test_there_are_twenty_two() -> None:
@@ -91,15 +69,6 @@ def _answer(connection: Any, sql: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         return [tuple(row) for row in cursor.fetchall()]
-
-
-def _same(mine: Any, other: Any) -> bool:
-    if isinstance(mine, float | Decimal) or isinstance(other, float | Decimal):
-        return bool(
-            float(mine) == pytest.approx(float(other), rel=RELATIVE_TOLERANCE, abs=ABSOLUTE_TOLERANCE)
-        )
-    assert mine is None or isinstance(mine, str | int | date)
-    return bool(mine == other)
 
 
 def _columns(duck: duckdb.DuckDBPyConnection, table: str) -> str:

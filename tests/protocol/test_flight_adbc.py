@@ -47,6 +47,39 @@ async def test_a_query_comes_back_whole(door: Door) -> None:
     assert not door.queries.runs[0].cancelled
 
 
+async def test_a_short_read_has_begun_when_it_is_prepared_and_runs_once(door: Door) -> None:
+    door.queries.is_idle = True
+
+    def prepare_and_fetch(cursor: Any) -> tuple[int, pa.Table]:
+        cursor.adbc_prepare("numbers")
+        begun = len(door.queries.runs)
+        cursor.execute("numbers")
+        return begun, cursor.fetch_arrow_table()
+
+    begun, table = await with_cursor(door, prepare_and_fetch)
+    assert begun == 1
+    assert table == NUMBERS
+    assert len(door.queries.runs) == 1
+    assert not door.queries.runs[0].cancelled
+
+
+async def test_a_read_has_begun_when_its_ticket_is_made_and_every_fetch_after_the_first_runs_it_again(
+    door: Door,
+) -> None:
+    door.queries.is_idle = True
+    info = await pyarrow_info(door, "numbers")
+    await asyncio.wait_for(door.queries.started.wait(), 5.0)
+
+    def rows(client: Any) -> pa.Table:
+        return client.read_all()
+
+    assert await read(door, info, rows) == NUMBERS
+    assert len(door.queries.runs) == 1
+    assert await read(door, info, rows) == NUMBERS
+    assert len(door.queries.runs) == 2
+    assert door.queries.runs[0].query_id != door.queries.runs[1].query_id
+
+
 async def test_an_empty_result_keeps_its_columns(door: Door) -> None:
     table = await with_cursor(door, fetched("empty"))
     assert table.num_rows == 0

@@ -1,7 +1,9 @@
 """A fleet whose clock is in the test's hand."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import pytest
 from fleet_reports import OURS, report
 
 from bailiwick.fleet.health import Event, Fleet, Heartbeat, ProbeAnswered, TimePassed, TransportFailed, step
@@ -91,3 +93,16 @@ def assert_consistent(said: list[Instruction]) -> None:
                 joined.remove(node_id)
             case Avoid(why=why) | Refuse(why=why):
                 assert why
+
+
+@pytest.fixture(name="watch")
+def watched_fleet() -> Iterator[Watch]:
+    """One that nobody belongs to yet. Whatever was told of it in the end must fit together."""
+    made = Watch()
+    yield made
+    assert_consistent(made.all_said)
+
+
+@pytest.fixture(name="healthy")
+def healthy_fleet(watch: Watch) -> Watch:
+    return watch.with_two()

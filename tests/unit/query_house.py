@@ -83,8 +83,9 @@ class FakeSession(EngineSession):
         timeout_s: float,
         parameters: Sequence[ParameterValue] = (),
         principal: str = "",
+        standing: LeaseId | None = None,
     ) -> Description:
-        del lease, timeout_s, parameters, principal
+        del lease, timeout_s, parameters, principal, standing
         self._engine.described.append(sql)
         if self._engine.dying:
             self._engine.dying -= 1
@@ -226,6 +227,12 @@ class FakePool:
 
     def could_run(self, work: Work) -> bool:
         return self._engine.node_id not in work.excluded
+
+    def is_free(self, work: Work) -> bool:
+        return self.could_run(work) and self.leased == 0
+
+    def is_returning(self, node_id: NodeId) -> bool:
+        return node_id == self._engine.node_id
 
 
 class FakeAdministration(Administration):

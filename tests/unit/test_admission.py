@@ -19,7 +19,9 @@ from bailiwick.fleet.admission import (
     Left,
     Limits,
     Promote,
+    PutOff,
     Reason,
+    Recalled,
     Refuse,
     Started,
     TimePassed,
@@ -150,6 +152,30 @@ def test_long_queries_count_for_what_a_tenant_may_run() -> None:
     assert story.ask("x1", "xia", "globex") == (Admit(LeaseId("x1")),)
     assert story.leave("x1") == ()
     assert story.leave("long") == (Admit(LeaseId("a1")),)
+
+
+def test_one_that_is_put_off_does_not_count_among_those_that_its_tenant_runs() -> None:
+    story = Story(Admission(limits(slots=2, running_per_tenant_max=1)), starts=False)
+    assert story.ask("heavy") == (Admit(LeaseId("heavy")),)
+    assert story.ask("light") == ()
+    assert story.tell(PutOff(LeaseId("heavy"))) == (Admit(LeaseId("light")),)
+    story.tell(Started(LeaseId("light")))
+    assert not story.state.may_start(LeaseId("heavy"))
+    story.leave("light")
+    assert story.state.may_start(LeaseId("heavy"))
+
+
+def test_one_that_was_put_off_gets_the_next_place_of_its_tenant_once_its_engine_has_room() -> None:
+    story = Story(Admission(limits(slots=2, running_per_tenant_max=1)), starts=False)
+    for name in ("heavy", "light", "later"):
+        story.ask(name)
+    story.tell(PutOff(LeaseId("heavy")))
+    story.tell(Started(LeaseId("light")))
+    assert story.tell(Recalled(LeaseId("heavy"))) == ()
+    assert story.ask("x1", "xia", "globex") == (Admit(LeaseId("x1")),), "it takes no slot from others"
+    assert story.leave("light") == ()
+    story.tell(Started(LeaseId("heavy")))
+    assert story.leave("heavy") == (Admit(LeaseId("later")),)
 
 
 def test_one_tenant_cannot_fill_the_queue_for_the_others() -> None:

@@ -48,6 +48,19 @@ async def eventually(condition: Callable[[], bool], *, within_s: float = 5.0) ->
         await asyncio.sleep(0.005)
 
 
+async def test_while_memory_is_short_a_result_waits_on_disk_and_comes_out_whole(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, total_bytes_max=300 * MB, is_memory_short=lambda: True)
+    delivery = Delivery(spool, CONFIG)
+    for number in range(400):
+        await delivery.put(frame(number))
+    await eventually(lambda: delivery.disk_bytes > 0)
+    assert delivery.memory_bytes_peak < CONFIG.window_bytes // 2
+    delivery.finish()
+    assert [number_of(one) async for one in delivery.frames()] == list(range(400))
+    delivery.close()
+    spool.close()
+
+
 async def test_the_first_frame_is_there_before_the_second_is_made(spool: Spool) -> None:
     delivery = Delivery(spool, CONFIG)
     reader = asyncio.ensure_future(take(delivery.frames(), 1))

@@ -2,7 +2,15 @@
 
 import pytest
 
-from bailiwick.errors import MEANINGS, OUT_OF_MEMORY, Audience, BailiwickError, Code, TrinoType
+from bailiwick.errors import (
+    MAY_HAVE_HAPPENED,
+    MEANINGS,
+    OUT_OF_MEMORY,
+    Audience,
+    BailiwickError,
+    Code,
+    TrinoType,
+)
 
 # The table of the wires, as it was agreed; a change here is a change for every client.
 AGREED = """
@@ -74,6 +82,7 @@ def test_one_failure_may_be_less_retryable_than_its_code() -> None:
 
 def test_an_unknown_outcome_is_never_retryable() -> None:
     error = BailiwickError(Code.COMMIT_CONFLICT, "?", retry_after_s=1).outcome_unknown("key-1")
+    assert error.outcome_unknown().message == f"? {MAY_HAVE_HAPPENED}"
     assert not error.retryable
     assert error.retry_after_s is None
     assert error.details == {"outcome": "unknown", "idempotency_key": "key-1"}

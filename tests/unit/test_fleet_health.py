@@ -1,10 +1,8 @@
 """Who is well and who is not, rule by rule, with the clock in the test's hand."""
 
-from collections.abc import Iterator
-
 import pytest
 from fleet_reports import report
-from fleet_watch import A, B, Watch, assert_consistent
+from fleet_watch import A, B, Watch, healthy_fleet, watched_fleet  # noqa: F401  (fixtures)
 
 from bailiwick.fleet.health import (
     ProbeFailed,
@@ -13,18 +11,6 @@ from bailiwick.fleet.health import (
 )
 from bailiwick.fleet.report import EngineState
 from bailiwick.fleet.vitals import Avoid, Condition, Join, Probe, Use
-
-
-@pytest.fixture
-def watch() -> Iterator[Watch]:
-    made = Watch()
-    yield made
-    assert_consistent(made.all_said)
-
-
-@pytest.fixture
-def healthy(watch: Watch) -> Watch:
-    return watch.with_two()
 
 
 def test_a_fleet_begins_empty(watch: Watch) -> None:

@@ -1,11 +1,10 @@
 """Engines come, go, come back and are refused; each life is judged for itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fleet_reports import OURS, report
-from fleet_watch import A, Watch, assert_consistent
+from fleet_watch import A, Watch, healthy_fleet, watched_fleet  # noqa: F401  (fixtures)
 
 from bailiwick.fleet.health import (
     DrainAsked,
@@ -20,18 +19,6 @@ from bailiwick.fleet.health import (
 from bailiwick.fleet.report import EngineState
 from bailiwick.fleet.vitals import Avoid, Condition, Forget, HealthRules, Join, Probe, Refuse, Use
 from bailiwick.ids import NodeId
-
-
-@pytest.fixture
-def watch() -> Iterator[Watch]:
-    made = Watch()
-    yield made
-    assert_consistent(made.all_said)
-
-
-@pytest.fixture
-def healthy(watch: Watch) -> Watch:
-    return watch.with_two()
 
 
 def test_a_new_life_is_a_new_engine(healthy: Watch) -> None:

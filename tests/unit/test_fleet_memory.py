@@ -41,6 +41,11 @@ def test_the_fullest_of_what_was_measured_counts(shares: tuple[float | None, ...
     assert utilisation(MemoryUse(*shares)) == max([share for share in shares if share is not None] or [0.0])
 
 
+def test_the_worse_of_two_colours_counts() -> None:
+    assert Watermark.GREEN.or_worse(Watermark.ORANGE) is Watermark.ORANGE
+    assert Watermark.RED.or_worse(Watermark.YELLOW) is Watermark.RED
+
+
 def test_an_engine_that_measures_nothing_is_taken_to_be_empty() -> None:
     assert utilisation(MemoryUse()) == 0.0
 

@@ -5,6 +5,7 @@ import pytest
 from bailiwick.errors import Code
 from bailiwick.fleet.placement import (
     NOTHING_REACHABLE,
+    RETRY_AFTER_S,
     TRIED_SHOWN_MAX,
     Placement,
     Tried,
@@ -81,6 +82,8 @@ def test_who_must_run_here_is_not_told_of_engines_elsewhere() -> None:
     )
     assert "engine-1" not in error.message
     assert "embedded: starting" in error.message
+    assert (error.retryable, error.retry_after_s) == (True, RETRY_AFTER_S)
+    assert "Enable it" not in error.message
 
 
 def test_the_error_stays_readable_with_many_engines() -> None:

@@ -32,6 +32,14 @@ def test_no_secret_stands_in_the_command() -> None:
     assert "--properties-file" in command
 
 
+def test_java_compiles_thoroughly_unless_it_is_told_not_to() -> None:
+    commands = [
+        launch.java_command(JAVA, JARS, places(), heap_bytes=GB, quick_compile=quick)
+        for quick in (False, True)
+    ]
+    assert ["-XX:TieredStopAtLevel=1" in command for command in commands] == [False, True]
+
+
 def test_the_engine_gets_the_environment_it_needs_and_nothing_else() -> None:
     environment = launch.engine_environment(
         {"PATH": "/bin", "BAILIWICK_PASSWORD": "x", "SPARK_HOME": "/y"}, JARS
@@ -57,6 +65,7 @@ def test_what_would_weaken_others_is_off() -> None:
     made = properties()
     assert made["spark.sql.variable.substitute"] == "false"
     assert made["spark.sql.runSQLOnFiles"] == "false"
+    assert made["spark.sql.udt.allowCreatingUDTFromString"] == "false"
     assert made["spark.connect.session.planCache.maxSize"] == "0"
     assert made["spark.sql.catalog.lake.cache-enabled"] == "false"
 
@@ -67,6 +76,12 @@ def test_executors_elsewhere_get_the_jars() -> None:
     assert "spark.jars" not in properties()
 
 
+def test_a_task_survives_the_loss_of_more_executors_than_by_spark_s_default() -> None:
+    made = properties(EngineConfig(master="spark://host:7077"))
+    assert int(made["spark.task.maxFailures"]) > 4
+    assert "spark.task.maxFailures" not in properties()
+
+
 @pytest.mark.parametrize(
     ("memory", "machine_bytes", "expected"),
     [(None, 64 * GB, 8 * GB), (None, 6 * GB, 3 * GB), ("2g", 64 * GB, 2 * GB), ("512m", 64 * GB, GB // 2)],
@@ -75,6 +90,12 @@ def test_the_heap_is_what_was_asked_for_or_at_most_half_the_machine(
     memory: str | None, machine_bytes: int, expected: int
 ) -> None:
     assert launch.heap_bytes(EngineConfig(memory=memory), machine_bytes) == expected
+
+
+def test_a_heap_that_spark_would_not_start_with_is_refused() -> None:
+    assert EngineConfig(memory="450m").memory == "450m"
+    with pytest.raises(ValueError, match="less than 450m"):
+        EngineConfig(memory="449m")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from bailiwick.testing.asking import wait_until
 from bailiwick.testing.line import Line, laid
 
 SHORT_S = 0.3
@@ -84,11 +85,19 @@ def test_a_cut_line_refuses_until_it_is_mended(line: Line) -> None:
     with connected(line) as client:
         line.cut()
         assert is_broken(client)
-    with connected(line) as client:
-        assert is_broken(client)
+    assert not passes(line)
     line.mend()
     with connected(line) as client:
         assert echoed(client, b"whole") == b"whole"
+
+
+def passes(line: Line) -> bool:
+    """Whether a new connection is of use. One that is broken may be so before it is made."""
+    try:
+        with connected(line) as client:
+            return not is_broken(client)
+    except ConnectionError:
+        return False
 
 
 def is_broken(client: socket.socket) -> bool:
@@ -143,3 +152,16 @@ def test_a_line_to_nobody_breaks_at_once(echo_port: int) -> None:
                 assert is_broken(client)
         except ConnectionResetError:
             pass  # So quickly that not even the connection was seen.
+
+
+def test_a_flapping_line_breaks_again_and_again_until_it_is_mended(line: Line) -> None:
+    line.flap(every_s=0.02)
+    for _ in range(2):
+        wait_until("whole", lambda: passes(line))
+        wait_until("cut", lambda: not passes(line))
+    line.mend()
+    with connected(line) as client:
+        assert echoed(client, b"whole") == b"whole"
+        client.settimeout(SHORT_S)
+        with pytest.raises(TimeoutError):
+            client.recv(1)

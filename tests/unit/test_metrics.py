@@ -1,7 +1,10 @@
 """What Prometheus reads, and that nothing a client types becomes a label."""
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bailiwick.doors.flight_sql import caller as flight_sql
+from bailiwick.doors.spark_connect import sessions as spark_connect
 from bailiwick.errors import Code
 from bailiwick.telemetry.metrics import QUERY_BUCKETS_S, Metrics
 
@@ -30,6 +33,14 @@ def test_a_query_that_ended_is_counted_once_with_its_code() -> None:
     assert value(metrics, "bailiwick_query_seconds_bucket", **labels, le="0.02") == 1
     assert value(metrics, "bailiwick_query_seconds_bucket", **labels, le="0.015") == 0
     assert value(metrics, "bailiwick_queue_seconds_sum") == 0.5
+
+
+@pytest.mark.parametrize("door", [flight_sql.DOOR, spark_connect.DOOR])
+def test_every_door_is_counted_under_its_name(door: str) -> None:
+    metrics = Metrics()
+    metrics.query_ended(door=door, kind="read", outcome="finished", code=None, seconds=0.02)
+    labels = {"door": door, "kind": "read", "outcome": "finished", "code": ""}
+    assert value(metrics, "bailiwick_queries_total", **labels) == 1
 
 
 def test_two_gateways_in_one_process_do_not_count_together() -> None:

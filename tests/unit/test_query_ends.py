@@ -1,7 +1,7 @@
 """How queries end before their time, and what is left of them then."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from query_house import ADMIN, ANN, MB, ONE, RITA, House, Script, batch, eventually, house
 
+from bailiwick.database.errors import unavailable
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import Batch, Completed, EngineLost
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import new_query_id
 from bailiwick.queries.config import LimitsConfig
-from bailiwick.queries.query import State
+from bailiwick.queries.query import Query, State
 from bailiwick.queries.statement import Statement
 from bailiwick.results.batches import schema_message
 from bailiwick.results.config import ResultsConfig
@@ -129,6 +130,25 @@ async def test_an_engine_out_of_memory_is_told_with_advice(home: House) -> None:
     error = await home.refusal("x")
     assert (error.code, error.retryable, error.http) == (Code.RESOURCE_EXHAUSTED, False, 503)
     assert "memory" in error.message
+
+
+async def test_a_change_that_is_made_and_cannot_be_put_on_record_is_not_to_be_sent_again(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.engine.scripts["insert"] = Script(kind=Kind.CHANGE)
+    save = home.store.save
+
+    async def save_until_done(queries: Sequence[Query]) -> None:
+        if any(query.state is State.FINISHING for query in queries):
+            raise unavailable("the connection is closed")
+        await save(queries)
+
+    monkeypatch.setattr(home.store, "save", save_until_done)
+    error = await home.refusal("insert")
+    assert error.code is Code.CATALOG_UNAVAILABLE
+    assert "look at the table before you run it again" in error.message
+    assert (error.retryable, error.retry_after_s, error.details["outcome"]) == (False, None, "unknown")
+    assert (await home.recorded()).state is State.FAILED
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "leave"])
@@ -269,6 +289,13 @@ async def test_a_drain_waits_for_readers_too(home: House) -> None:
         assert [frame.rows async for frame in result.frames()] == [1]
     await asyncio.wait_for(draining, 2.0)
     assert (await home.recorded()).state is State.FINISHED
+
+
+async def test_a_drain_does_not_wait_for_readers_who_never_come(home: House) -> None:
+    async with home.service.run(Statement("SELECT 1", ANN, "flight_sql")):
+        await eventually(lambda: home.pool.leased == 0)
+        await asyncio.wait_for(home.service.drain(60.0), 10.0)
+    assert (await home.recorded()).state is State.CANCELLED
 
 
 async def test_what_does_not_end_in_time_is_ended_by_a_drain(home: House) -> None:

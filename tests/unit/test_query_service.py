@@ -69,6 +69,17 @@ async def test_preparing_runs_nothing_and_saves_the_description_for_later(home: 
     assert home.engine.described == ["SELECT 1"]
 
 
+async def test_a_trifle_is_a_small_read_that_is_known_while_a_session_lies_idle(home: House) -> None:
+    statement = Statement("SELECT 1", ANN, "flight_sql")
+    assert not home.service.is_trifle(statement)
+    await home.service.prepare(statement)
+    assert home.service.is_trifle(statement)
+    async with home.pool.lease(ANN):
+        assert not home.service.is_trifle(statement)
+    home.versions[0] += 1
+    assert not home.service.is_trifle(statement)
+
+
 async def test_current_catalog_and_namespace_are_made_so_for_each_statement(home: House) -> None:
     await home.ask("SELECT 1", catalog="lake", namespace=("sales",))
     assert home.engine.used == [("lake", ("sales",))]

@@ -34,6 +34,16 @@ def test_the_last_engine_that_works_goes_on_however_worn_it_is() -> None:
     assert to_recycle([OLD, replace(NEW, is_healthy=False)], WEAR, 5000) is None
 
 
+def test_the_last_engine_is_started_anew_when_its_memory_stays_at_red_for_then_it_does_not_work() -> None:
+    assert to_recycle([RED], WEAR, 999) is None
+    assert to_recycle([RED], WEAR, 1000) == ("red", "its memory stays at the red watermark")
+
+
+def test_red_is_not_held_against_an_engine_while_something_at_work_explains_it() -> None:
+    assert NEW.noticed(Watermark.RED, 5, is_idle=False) is None
+    assert replace(NEW, red_since=5).noticed(Watermark.RED, 50, is_idle=False) is None
+
+
 def test_engines_are_started_anew_one_at_a_time() -> None:
     drained = replace(OLD, node_id=NodeId("other"), is_healthy=False, is_drained=True)
     assert to_recycle([NEW, OLD, drained], WEAR, 5000) is None

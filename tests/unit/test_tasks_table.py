@@ -28,11 +28,11 @@ OPERATOR = Principal("olga", frozenset({"operator"}), "acme")
 AUDITOR = Principal("audrey", frozenset({"auditor"}))
 OUTSIDER = Principal("ann", frozenset({"operator"}), "other")
 
-COUNTS = ("input_rows", "output_rows", "bytes")
+COUNTS = ("input_rows", "output_rows", "bytes", "spilled_bytes")
 
 
 def task(query_id: str, *, index: int = 0, state: str = "finished") -> EngineTask:
-    return EngineTask(QueryId(query_id), 7, 0, index, 1, "driver", state, 12, 100, 10, 4_096)
+    return EngineTask(QueryId(query_id), 7, 0, index, 1, "driver", state, 12, 100, 10, 4_096, 512)
 
 
 def query(query_id: str, principal: str) -> Query:
@@ -92,6 +92,7 @@ async def test_a_row_says_which_task_ran_where_and_how_it_went() -> None:
         "input_rows": 100,
         "output_rows": 10,
         "bytes": 4_096,
+        "spilled_bytes": 512,
     }
 
 
@@ -210,13 +211,15 @@ def told(**changes: object) -> str:
         "input_rows": 100,
         "output_rows": -1,
         "bytes": 0,
+        "spilled_bytes": 0,
     }
     return json.dumps([list({**row, **changes}.values())])
 
 
 def test_what_nobody_counted_is_none_and_not_minus_one() -> None:
     (read,) = parse_tasks(told())
-    assert (read.id, read.input_rows, read.output_rows, read.read_bytes) == ("7.0.3", 100, None, 0)
+    assert (read.id, read.input_rows, read.output_rows) == ("7.0.3", 100, None)
+    assert (read.read_bytes, read.spilled_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize(

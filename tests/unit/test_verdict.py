@@ -19,6 +19,8 @@ READ = Description(Kind.READ, "Project", reads=("lake.a.b",), catalogs=LAKE)
 CHANGE = Description(Kind.CHANGE, "AppendData", writes=("lake.a.b",), catalogs=LAKE)
 SHOWS = Description(Kind.SHOWS, "ShowTables", catalogs=LAKE)
 SESSION = Description(Kind.SESSION, "SetCommand")
+OWN = Description(Kind.OWN, "CreateViewCommand", catalogs=LAKE)
+OWN_ELSEWHERE = Description(Kind.OWN, "SetCatalogCommand", catalogs=frozenset({"spark_catalog"}))
 CALL = Description(Kind.CHANGE, "Call", catalogs=LAKE)
 DYNAMIC = Description(Kind.READ, "Project", catalogs=LAKE, dynamic_names=True)
 ELSEWHERE = Description(Kind.READ, "Project", catalogs=frozenset({"lake", "spark_catalog"}))
@@ -31,6 +33,8 @@ ELSEWHERE = Description(Kind.READ, "Project", catalogs=frozenset({"lake", "spark
         (SHOWS, {"admin", "writer", "reader"}),
         (CHANGE, {"admin", "writer", "reader"}),
         (SESSION, set()),
+        (OWN, {"admin", "writer", "reader"}),
+        (OWN_ELSEWHERE, {"admin"}),
         (CALL, {"admin"}),
         (DYNAMIC, {"admin", "writer", "reader"}),
         (ELSEWHERE, {"admin"}),

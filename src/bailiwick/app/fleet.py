@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import psutil
@@ -16,9 +16,9 @@ from bailiwick import __version__
 from bailiwick.app.beginning import BegunEngine
 from bailiwick.app.lake import FacadeObserver, Lake, known_tables
 from bailiwick.app.policy import Governance, StoredOwnership
+from bailiwick.app.watch import MemoryLimits, Watch
 from bailiwick.catalog.server import EncryptedListener, FacadeServer
 from bailiwick.catalog.sizes import TableSizes
-from bailiwick.clock import Clock, monotonic
 from bailiwick.config import Config
 from bailiwick.doors.config import TlsConfig
 from bailiwick.doors.http.engines import engine_routes
@@ -29,30 +29,26 @@ from bailiwick.engines.launch import CATALOG, heap_bytes, local_cores
 from bailiwick.engines.warmup import Warmup
 from bailiwick.errors import CannotStartError
 from bailiwick.fleet.acceptance import Versions
-from bailiwick.fleet.config import FleetConfig
+from bailiwick.fleet.config import DedicatedConfig, FleetConfig
+from bailiwick.fleet.dedicated import DedicatedSessions
 from bailiwick.fleet.link import Link, LinkFiles, MutualTlsLink, PlainLink
+from bailiwick.fleet.measures import memory_limit_bytes
 from bailiwick.fleet.members import Traits
-from bailiwick.fleet.memory import utilisation
-from bailiwick.fleet.recycling import Wear, Worn, to_recycle
-from bailiwick.fleet.registry import CatalogUris, NodeStatus, Registry
+from bailiwick.fleet.placement import STARTING, Tried
+from bailiwick.fleet.registry import CatalogUris, Registry
 from bailiwick.fleet.remote import RemoteEngine
 from bailiwick.fleet.schedule import Work
 from bailiwick.fleet.sessions import SessionPool
-from bailiwick.fleet.vitals import Condition, HealthRules
+from bailiwick.fleet.vitals import HealthRules
 from bailiwick.identity.service_tokens import ServiceTokens
-from bailiwick.ids import NodeId
 from bailiwick.names import TableName
 from bailiwick.policy import spelling
 from bailiwick.queries.allowance import placement
 from bailiwick.queries.statement import Statement
-from bailiwick.telemetry.logs import logger
 from bailiwick.telemetry.metrics import Metrics
 from bailiwick.telemetry.traces import Traces
 
-LOOK_EVERY_S: Final = 1.0
 _BACKLOG: Final = 256
-
-_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,7 @@ class Spark:
     pool: SessionPool
     registry: Registry
     lake: Lake
+    dedicated: DedicatedSessions
 
     @property
     def is_ready(self) -> bool:
@@ -94,7 +91,7 @@ async def open_spark(
         config.pool,
         warmup=Warmup(known_tables(lake)),
         holders=holders,
-        tried=lambda: registry.tried,
+        tried=lambda: (*own_tried(engine, pool), *registry.tried),
     )
     ends = await open_ends(stack, config.fleet, begun.catalog_socket.getsockname()[1])
     registry = new_registry(config.fleet, ends, pool)
@@ -113,13 +110,30 @@ async def open_spark(
     stack.callback(facade.stop)
     await asyncio.to_thread(facade.start)
     stack.push_async_callback(pool.stop)
+    dedicated = DedicatedSessions(
+        pool,
+        holders,
+        DedicatedConfig(
+            sessions_per_user_max=config.spark_connect.engine_sessions_per_user_max,
+            sessions_max=config.spark_connect.engine_sessions_max,
+        ),
+    )
+    stack.push_async_callback(dedicated.close)
     await stack.enter_async_context(registry)
-    spark = Spark(engine, pool, registry, lake)
-    watching = asyncio.create_task(Watch(config.fleet, spark, metrics).run())
+    spark = Spark(engine, pool, registry, lake, dedicated)
+    watch = Watch(config.fleet, memory_limits(config), pool, registry, engine, metrics)
+    watching = asyncio.create_task(watch.run())
     stack.callback(watching.cancel)
     metrics.engine_up.set_function(lambda: float(spark.is_ready))
     metrics.engine_memory_bytes.set_function(lambda: 0.0 if engine is None else float(engine.memory_bytes))
     return spark
+
+
+def own_tried(engine: EmbeddedEngine | None, pool: SessionPool) -> tuple[Tried, ...]:
+    """The gateway's own engine, as long as it comes up: whoever may run only there can wait for it."""
+    if engine is None or any(member.engine is engine for member in pool.roster):
+        return ()
+    return (Tried(engine.node_id, STARTING),)
 
 
 async def warm_up(spark: Spark, config: Config) -> None:
@@ -196,53 +210,6 @@ def work_of(config: Config, sizes: TableSizes) -> Callable[[Statement, Sequence[
     return find
 
 
-class Watch:
-    """Looks at the memory and the age of engines: the pool is told, and worn ones are started anew."""
-
-    def __init__(self, config: FleetConfig, spark: Spark, metrics: Metrics, clock: Clock = monotonic) -> None:
-        self._watermarks = config.watermarks
-        self._wear = Wear(config.recycle_after_s, config.recycle_red_s)
-        self._spark = spark
-        self._metrics = metrics
-        self._clock = clock
-        self._known: dict[tuple[NodeId, str], Worn] = {}
-
-    async def run(self) -> None:
-        while True:
-            self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
-
-    def look(self) -> None:
-        known, self._known = self._known, {}
-        for status in self._spark.registry.nodes():
-            report = status.report
-            if status.condition is Condition.GONE:
-                self._metrics.engine_gone(report.node_id)
-                continue
-            self._known[report.node_id, report.life] = self._seen(
-                status, known.get((report.node_id, report.life))
-            )
-        chosen = to_recycle(list(self._known.values()), self._wear, self._clock())
-        if chosen is not None:
-            node_id, why = chosen
-            _log.warning("engine_recycled", node_id=node_id, reason=why)
-            self._spark.registry.ask_drain(node_id)
-
-    def _seen(self, status: NodeStatus, before: Worn | None) -> Worn:
-        node_id, now = status.report.node_id, self._clock()
-        used = utilisation(status.report.memory)
-        watermark = self._watermarks.of(used)
-        self._spark.pool.roster.note_watermark(node_id, watermark)
-        self._metrics.memory_seen(node_id, used)
-        worn = before or Worn(node_id, now, is_healthy=False, is_drained=False)
-        return replace(
-            worn,
-            is_healthy=status.condition is Condition.HEALTHY,
-            is_drained=status.condition is Condition.DRAINING,
-            red_since=worn.noticed(watermark, now),
-        )
-
-
 def own_traits(config: Config) -> Traits:
     """Of the gateway's own engine."""
     return Traits(
@@ -250,6 +217,11 @@ def own_traits(config: Config) -> Traits:
         is_embedded=True,
         heap_bytes=heap_bytes(config.engine, psutil.virtual_memory().total),
     )
+
+
+def memory_limits(config: Config) -> MemoryLimits:
+    heap = own_traits(config).heap_bytes if config.fleet.embedded else 0
+    return MemoryLimits.of(memory_limit_bytes(), heap, config.server.memory_bytes_max)
 
 
 def own_cores(config: Config) -> int:

@@ -4,9 +4,12 @@ Here is what stands around an engine that was begun already (`beginning.py`).
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from grpc import GenericRpcHandler
 
 from bailiwick.app.beginning import BegunEngine, Report
 from bailiwick.app.fleet import Spark, keeper_routes, open_spark, warm_up, work_of
@@ -15,6 +18,7 @@ from bailiwick.app.lake import Lake, open_lake
 from bailiwick.app.nodes import nodes
 from bailiwick.app.peers import Peers, advertised_location, open_peers
 from bailiwick.app.policy import CatalogFacts, Governance, Ingress, open_governance
+from bailiwick.app.spark_connect import open_spark_connect
 from bailiwick.catalog.sizes import TableSizes
 from bailiwick.clock import wall
 from bailiwick.config import Config
@@ -32,6 +36,8 @@ from bailiwick.doors.grpc_server import GrpcLimits, GrpcServer
 from bailiwick.doors.http.health import health_app
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.doors.listening import shown
+from bailiwick.doors.spark_connect.service import SERVICE as SPARK_SERVICE
+from bailiwick.doors.spark_connect.service import SparkConnectService
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.launch import CATALOG
 from bailiwick.identity.keys import load_or_create_key
@@ -69,6 +75,7 @@ class Gateway:
     metrics: Metrics
     grpc: GrpcServer
     http: HttpServer
+    spark_connect: SparkConnectService | None
     admin_password: str | None = field(repr=False)
 
     @property
@@ -80,10 +87,14 @@ class Gateway:
         return shown(self.http.addresses[0], self.http.port)
 
     async def drain(self) -> None:
-        """Take no more queries, let those that run end, then cancel what is left."""
-        _log.info("draining", timeout_s=self.config.server.drain_s)
+        """Take no more queries, let those that run or are read end, then end what is left."""
+        drain_s = self.config.server.drain_s
+        _log.info("draining", timeout_s=drain_s)
         await self.grpc.set_ready(False)
-        await self.queries.drain(self.config.server.drain_s)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.queries.drain(drain_s))
+            if self.spark_connect is not None:
+                tasks.create_task(self.spark_connect.drain(drain_s))
         _log.info("drained")
 
 
@@ -117,11 +128,17 @@ async def open_around(
     peers.feed.follow(revisions.CANCELLATIONS, peers.cancellations(queries.carry_out))
     await peers.feed.start()
     flight = await _open_flight(stack, config, data_dir, identity, governance, queries, lake, sessions, peers)
-    grpc, http = await _open_ports(stack, config, flight, spark, metrics, traces, tls)
+    services: dict[str, GenericRpcHandler] = {FLIGHT_SERVICE: flight}
+    spark_connect: SparkConnectService | None = None
+    if config.spark_connect.enabled:
+        services[SPARK_SERVICE] = spark_connect = open_spark_connect(
+            stack, config, identity.authenticator, queries, spark.dedicated, sessions
+        )
+    grpc, http = await _open_ports(stack, config, services, spark, metrics, traces, tls)
     report("warming up")
     await warm_up(spark, config)
     await grpc.set_ready(True)
-    return Gateway(config, spark, queries, metrics, grpc, http, identity.admin_password)
+    return Gateway(config, spark, queries, metrics, grpc, http, spark_connect, identity.admin_password)
 
 
 async def _open_queries(
@@ -138,7 +155,11 @@ async def _open_queries(
     peers: Peers,
 ) -> QueryService:
     spool = await asyncio.to_thread(
-        lambda: Spool(data_dir / "spool", total_bytes_max=config.results.spool_total_bytes_max)
+        lambda: Spool(
+            data_dir / "spool",
+            total_bytes_max=config.results.spool_total_bytes_max,
+            is_memory_short=lambda: spark.pool.roster.pressure.shrinks_buffers,
+        )
     )
     stack.callback(spool.close)
     await asyncio.to_thread(spool.clear_leftovers)
@@ -224,7 +245,7 @@ async def _open_flight(
 async def _open_ports(
     stack: AsyncExitStack,
     config: Config,
-    flight: FlightSqlService,
+    services: Mapping[str, GenericRpcHandler],
     spark: Spark,
     metrics: Metrics,
     traces: Traces,
@@ -234,9 +255,9 @@ async def _open_ports(
     grpc = GrpcServer(
         server.bind,
         server.grpc_port,
-        [flight],
+        list(services.values()),
         GrpcLimits(server.message_bytes_max, config.results.message_bytes_max),
-        services=[FLIGHT_SERVICE],
+        services=list(services),
         tls=tls,
         traces=traces,
     )

@@ -1,9 +1,10 @@
 """The engines as `system.runtime.nodes` shows them."""
 
 from bailiwick import __version__
-from bailiwick.app.fleet import Spark, own_cores
+from bailiwick.app.fleet import Spark, memory_limits, own_cores
 from bailiwick.config import Config
 from bailiwick.engines.embedded import EmbeddedEngine
+from bailiwick.fleet.measures import measured
 from bailiwick.fleet.memory import utilisation
 from bailiwick.fleet.registry import NodeStatus
 from bailiwick.fleet.sessions import SessionPool
@@ -18,6 +19,8 @@ def nodes(config: Config, spark: Spark) -> list[Node]:
 
 
 def _own(config: Config, engine: EmbeddedEngine, pool: SessionPool) -> Node:
+    seen = measured(engine.process, memory_limits(config).engine_bytes)
+    used = utilisation(seen.memory)
     return Node(
         engine.node_id,
         kind="embedded",
@@ -31,6 +34,10 @@ def _own(config: Config, engine: EmbeddedEngine, pool: SessionPool) -> Node:
         started_at=engine.started_at,
         restarts=engine.restarts,
         health="healthy" if engine.is_ready else "unproven",
+        watermark=config.fleet.watermarks.of(used).value,
+        memory_utilization=used,
+        active=seen.active_operations,
+        queue_s=_waited_s(pool, engine.node_id),
     )
 
 
@@ -54,6 +61,7 @@ def _joined(config: Config, status: NodeStatus, pool: SessionPool) -> Node:
         watermark=config.fleet.watermarks.of(used).value,
         memory_utilization=used,
         active=report.active_operations,
+        queue_s=_waited_s(pool, report.node_id),
         heartbeat_age_s=status.unheard_s,
     )
 
@@ -62,3 +70,7 @@ def _sessions(pool: SessionPool, node_id: NodeId) -> int:
     return sum(
         member.stock.idle_count + len(member.costs) for member in pool.roster if member.node_id == node_id
     )
+
+
+def _waited_s(pool: SessionPool, node_id: NodeId) -> float | None:
+    return next((member.waited_s for member in pool.roster if member.node_id == node_id), None)

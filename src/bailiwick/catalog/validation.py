@@ -141,4 +141,6 @@ def _check_logs(metadata: Json) -> None:
     for log in ("snapshot-log", "metadata-log"):
         times = [entry["timestamp-ms"] for entry in metadata[log]] + [metadata["last-updated-ms"]]
         if any(later < earlier - CLOCK_SKEW_MS for earlier, later in itertools.pairwise(times)):
-            raise BadRequestError(f"the times in {log} are out of order")
+            raise BadRequestError(
+                f"the times in {log} are out of order: do the clocks of gateway and engines agree?"
+            )

@@ -99,7 +99,7 @@ def _engine_config(master: str, memory: str | None) -> "EngineConfig":
     try:
         return EngineConfig(master=master, memory=memory)
     except ValidationError:
-        raise UsageProblem("--memory: a number and m or g, such as 2g") from None
+        raise UsageProblem("--memory: a number and m or g, such as 2g; at least 450m") from None
 
 
 def _files(certificate: Path | None, key: Path | None, authority: Path | None) -> "KeeperFiles | None":

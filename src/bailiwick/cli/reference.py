@@ -18,6 +18,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from bailiwick.cli.compatibility import compatibility_page
+from bailiwick.cli.pyspark_api import pyspark_api_page
+from bailiwick.cli.spark_connect_page import spark_connect_page
 from bailiwick.config import ENVIRONMENT_PREFIX, LOOSE_PREFIX, Config, loose_settings, sections
 from bailiwick.errors import MEANINGS, Audience, Code, Trino
 
@@ -128,7 +130,9 @@ memory = "4g"
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "compatibility.md": compatibility_page,
     "errors.md": errors_page,
+    "pyspark-api.md": pyspark_api_page,
     "settings.md": settings_page,
+    "spark-connect.md": spark_connect_page,
 }
 
 

@@ -40,7 +40,7 @@ def unavailable(cause_text: str) -> BailiwickError:
     """The database does not answer, or not in time. What was under way may have been done or not."""
     return BailiwickError(
         Code.CATALOG_UNAVAILABLE,
-        "The gateway's database does not answer. Try again in a moment.",
+        "The gateway's database does not answer for the moment.",
         retry_after_s=RETRY_AFTER_S,
         details={"reason": REASON},
         cause_text=cause_text,

@@ -67,7 +67,7 @@ def render(error: BailiwickError) -> tuple[grpc.StatusCode, str, TrailingMetadat
     while True:
         text = _text(error, length)
         metadata = _metadata(error, status, text)
-        if _size_bytes(text, metadata) <= METADATA_BYTES_MAX or length < 16:
+        if wire_bytes(text, metadata) <= METADATA_BYTES_MAX or length < 16:
             return status, text, metadata
         length = length * 3 // 4
 
@@ -157,7 +157,7 @@ def _ascii(value: str) -> str:
     return "".join(character if " " <= character <= "~" else "?" for character in value[:_DETAIL_LENGTH_MAX])
 
 
-def _size_bytes(text: str, metadata: TrailingMetadata) -> int:
+def wire_bytes(text: str, metadata: TrailingMetadata) -> int:
     """As it is counted on the wire: the message percent-encoded, binary values in base64."""
     size = len(quote(text, safe=" !\"#$&'()*+,/:;<=>?@[]^`{|}~\\")) + _ENTRY_OVERHEAD_BYTES
     for key, value in metadata:

@@ -1,8 +1,22 @@
 """What one may set about the embedded engine and its sessions."""
 
 from pathlib import Path
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+HEAP_BYTES_MIN: Final = 450 << 20
+"""Half as much again as Spark sets aside for itself: with less it refuses to start."""
+
+_UNITS: Final = {"m": 1 << 20, "g": 1 << 30}
+
+
+def size_bytes(memory: str) -> int:
+    """
+    >>> size_bytes("2g") == 2 * 1024**3
+    True
+    """
+    return int(memory[:-1]) * _UNITS[memory[-1]]
 
 
 class EngineConfig(BaseModel):
@@ -17,7 +31,8 @@ class EngineConfig(BaseModel):
     memory: str | None = Field(
         default=None,
         pattern=r"^[0-9]+[mg]$",
-        description="Heap of the engine, such as `2g`. Default: 8 GB, at most half of the machine's memory.",
+        description="Heap of the engine, such as `2g`; Spark takes no less than `450m`. Default: 8 GB, at "
+        "most half of the machine's memory.",
     )
     spill_dir: Path | None = Field(
         default=None, description="Where Spark spills and shuffles. Default: `spill/` in the data directory."
@@ -52,6 +67,17 @@ class EngineConfig(BaseModel):
     class_data_sharing: bool = Field(
         default=True, description="Keep an AppCDS archive so that later starts are quicker."
     )
+    quick_compile: bool = Field(
+        default=False,
+        description="Let Java compile less thoroughly: for engines that live for minutes only.",
+    )
+
+    @field_validator("memory")
+    @classmethod
+    def _check_memory(cls, memory: str | None) -> str | None:
+        if memory is not None and size_bytes(memory) < HEAP_BYTES_MIN:
+            raise ValueError(f"Spark does not start with a heap of less than {HEAP_BYTES_MIN >> 20}m")
+        return memory
 
 
 class PoolConfig(BaseModel):
@@ -68,12 +94,12 @@ class PoolConfig(BaseModel):
     interactive_s: float = Field(
         default=10.0, gt=0, le=3600, description="After this a query counts as long."
     )
-    queue_length_max: int = Field(default=100, ge=1, le=10_000, description="Queries that may wait, in all.")
+    queue_length_max: int = Field(default=500, ge=1, le=10_000, description="Queries that may wait, in all.")
     queue_length_per_user_max: int = Field(
-        default=20, ge=1, le=10_000, description="Queries of one user that may wait."
+        default=100, ge=1, le=10_000, description="Queries of one user that may wait."
     )
     queue_length_per_tenant_max: int = Field(
-        default=80, ge=1, le=10_000, description="Queries of one tenant that may wait."
+        default=400, ge=1, le=10_000, description="Queries of one tenant that may wait."
     )
     running_per_tenant_max: int | None = Field(
         default=None,

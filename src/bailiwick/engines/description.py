@@ -36,6 +36,8 @@ class Kind(StrEnum):
     """SHOW, DESCRIBE, EXPLAIN: a command that only tells."""
     SESSION = "session"
     """SET, USE, temp views, variables, scripts, cache: would leave something in the session it ran in."""
+    OWN = "own"
+    """USE and temp views in a session that is somebody's own, where they may stay. Elsewhere SESSION."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,11 @@ class EmbeddedEngine(Engine):
                 await self._supervisor
             self._supervisor = None
 
+    async def renew(self) -> None:
+        """End the process; another one follows as after a loss. For one that is of no use any more."""
+        if self._life is not None and not self._life.process.exited.done():
+            await self._life.process.end(self._config.stop_grace_s)
+
     @property
     def is_ready(self) -> bool:
         return self._life is not None and self._life.ready.is_set() and not self._life.lost.is_set()
@@ -155,6 +160,11 @@ class EmbeddedEngine(Engine):
     @property
     def pid(self) -> int | None:
         return self._life.process.pid if self.is_ready and self._life else None
+
+    @property
+    def process(self) -> EngineProcess | None:
+        """The present one, also while it starts or has just ended."""
+        return self._life.process if self._life else None
 
     @property
     def started_at(self) -> float | None:
@@ -215,7 +225,15 @@ class EmbeddedEngine(Engine):
         archive = ClassArchive.fitting(java, jars, cache_directory())
         heap = launch.heap_bytes(self._config, psutil.virtual_memory().total)
         flags = archive.flags if self._config.class_data_sharing else ()
-        return launch.java_command(java, jars, self._places, heap_bytes=heap, archive_flags=flags), jars
+        command = launch.java_command(
+            java,
+            jars,
+            self._places,
+            heap_bytes=heap,
+            archive_flags=flags,
+            quick_compile=self._config.quick_compile,
+        )
+        return command, jars
 
     async def _wait_any_loss(self) -> None:
         while self._loss is None:

@@ -4,9 +4,9 @@ It decides nothing. Who may ask, how long it may take and where the rows go is k
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bailiwick.engines.description import Description
 from bailiwick.engines.task import EngineTask
@@ -64,11 +64,22 @@ class EngineSession(ABC):
         timeout_s: float,
         parameters: "Sequence[ParameterValue]" = (),
         principal: str = "",
+        standing: LeaseId | None = None,
     ) -> Description:
         """Ask Spark what `sql` is for `principal`, with these parameters or without any. Runs nothing.
 
-        Raises BailiwickError if it makes no sense.
+        Raises BailiwickError if it makes no sense. For `standing` see `execute_plan`.
         """
+
+    async def parse(
+        self, sql: str, *, lease: LeaseId, timeout_s: float, standing: LeaseId | None = None
+    ) -> Description:
+        """As `describe`, as far as the text alone tells: names are not looked up, and there is no schema.
+
+        Parameters may stand in it, also by name.
+        """
+        del sql, lease, timeout_s, standing
+        raise _takes_no_plans()
 
     async def check_expression(
         self,
@@ -122,6 +133,56 @@ class EngineSession(ABC):
         del write, operation, lease, query_id
         raise BailiwickError(Code.NOT_SUPPORTED, "This engine takes no rows.")
 
+    def execute_plan(
+        self,
+        plan: Any,
+        *,
+        operation: OperationId,
+        lease: LeaseId,
+        standing: LeaseId | None = None,
+        principal: str = "",
+        query_id: QueryId | None = None,
+        user_tags: Sequence[str] = (),
+        reattachable: bool = False,
+        may_call: bool = False,
+        explains: bool = False,
+        makes_view: bool = False,
+        reads_only: bool = False,
+    ) -> AsyncGenerator[Any, None]:
+        """Run a `proto.Plan` and give every `ExecutePlanResponse` as it comes. Otherwise as `execute`.
+
+        `standing` is the other lease of a session that is the principal's own (`fleet/dedicated.py`): what a
+        view made under it holds may be read, and things that a pooled session refuses may be left behind.
+        With `makes_view` tables are loaded under it: what is left behind outlives `lease`. With `reads_only`
+        a command that does more than tell is ACCESS_DENIED with the reason `changes`, and has not begun.
+        An engine that takes no plans refuses all of them.
+        """
+        del plan, operation, lease, standing, principal, query_id, user_tags, reattachable, may_call
+        del explains, makes_view, reads_only
+        raise _takes_no_plans()
+
+    async def analyse(
+        self,
+        request: Any,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+        standing: LeaseId | None = None,
+        principal: str = "",
+        query_id: QueryId | None = None,
+    ) -> Any:
+        """What a `proto.AnalyzePlanRequest` asks, as `proto.AnalyzePlanResponse`. Runs nothing.
+
+        QUERY_TIMEOUT without an answer within `timeout_s`.
+        """
+        del request, lease, timeout_s, standing, principal, query_id
+        raise _takes_no_plans()
+
+    async def config(self, operation: Any) -> Any:
+        """What a `proto.ConfigRequest.Operation` gets or sets, as `proto.ConfigResponse`."""
+        del operation
+        raise _takes_no_plans()
+
     async def tasks(self, timeout_s: float) -> Sequence[EngineTask]:
         """The newest tasks of queries, of all sessions of this engine, the oldest first.
 
@@ -159,9 +220,23 @@ class EngineSession(ABC):
     def is_settled(self) -> bool:
         """Whether every operation ended in a way that Spark confirmed."""
 
+    async def settle_lease(self, lease: LeaseId, timeout_s: float) -> bool:
+        """As `settle`, for what runs under `lease`: the others go on, where several can be at once."""
+        del lease
+        return await self.settle(timeout_s)
+
+    def is_lease_settled(self, lease: LeaseId) -> bool:
+        """Whether every operation under `lease` ended in a way that Spark confirmed."""
+        del lease
+        return self.is_settled
+
     @abstractmethod
     async def close(self) -> None:
         """Forget the session, and end what still runs in it."""
+
+
+def _takes_no_plans() -> BailiwickError:
+    return BailiwickError(Code.NOT_SUPPORTED, "This engine takes no plans.")
 
 
 class Engine(ABC):

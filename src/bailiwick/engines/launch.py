@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bailiwick.engines.config import EngineConfig
+from bailiwick.engines.config import EngineConfig, size_bytes
 from bailiwick.engines.jars import Jars
 from bailiwick.engines.java import Java
 from bailiwick.engines.surroundings import ALONE, LOOPBACK, Surroundings, network_safety
@@ -19,13 +19,17 @@ from bailiwick.engines.surroundings import ALONE, LOOPBACK, Surroundings, networ
 CATALOG = "lake"
 OUT_OF_MEMORY_EXIT_CODE = 3
 """What Java exits with under `-XX:+ExitOnOutOfMemoryError`."""
+QUICK_COMPILE = "-XX:TieredStopAtLevel=1"
+"""For a Java that ends before thorough compiling would have paid."""
 
 _SPARE_THREADS = 4
 _HEAP_BYTES_DEFAULT = 8 << 30
 _ROW_GROUP_BYTES = 16 << 20
 _CODE_CACHE_ENTRIES = 1000
+_COMPILED_CODE = "512m"
+"""Java's 240 fill with what is generated for a hundred sessions, and then it forgets what it has compiled."""
+_TASK_FAILURES_MAX = 8
 _SHUFFLE_PARTITIONS_MIN = 32
-_UNITS = {"m": 1 << 20, "g": 1 << 30}
 _BESIDE = Path(__file__).parent
 _EXTENSIONS = (
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -150,7 +154,9 @@ def _connect(token: str) -> dict[str, str]:
         "spark.connect.grpc.binding.address": LOOPBACK,
         # Spark takes a free port and `io.bailiwick.Engine` tells which: no race for one that we picked.
         "spark.connect.grpc.binding.port": "0",
-        "spark.connect.extensions.relation.classes": "io.bailiwick.Describe,io.bailiwick.TasksAnswer",
+        "spark.connect.extensions.relation.classes": (
+            "io.bailiwick.Describe,io.bailiwick.TasksAnswer,io.bailiwick.Analyse"
+        ),
         "spark.extraListeners": "io.bailiwick.StrayJobs,io.bailiwick.Tasks",
         "spark.connect.session.planCache.maxSize": "0",
         # The gateway closes its sessions; a pooled one may well be idle for an hour.
@@ -169,6 +175,8 @@ def _network(config: EngineConfig, jars: Jars, driver_host: str) -> dict[str, st
         **_driver(driver_host),
         **safety,
         "spark.jars": f"{jars.iceberg.as_uri()},{jars.guard.as_uri()}",
+        # An executor that is killed counts as a failure of the tasks that it had.
+        "spark.task.maxFailures": str(_TASK_FAILURES_MAX),
     }
 
 
@@ -218,6 +226,8 @@ def _safety() -> dict[str, str]:
     return {
         "spark.sql.variable.substitute": "false",
         "spark.sql.runSQLOnFiles": "false",
+        # A type that is written as JSON could name a class, to be loaded and made.
+        "spark.sql.udt.allowCreatingUDTFromString": "false",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|authorization|credential|bailiwick",
     }
 
@@ -243,6 +253,7 @@ def java_command(
     heap_bytes: int,
     archive_flags: Sequence[str] = (),
     trust_store: Path | None = None,
+    quick_compile: bool = False,
 ) -> list[str]:
     """The command that runs an engine. It holds no secret."""
     trust = () if trust_store is None else (f"-Djavax.net.ssl.trustStore={trust_store}",)
@@ -251,6 +262,8 @@ def java_command(
         f"-Xmx{heap_bytes >> 20}m",
         "-Xss4m",
         "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:ReservedCodeCacheSize={_COMPILED_CODE}",
+        *((QUICK_COMPILE,) if quick_compile else ()),
         *archive_flags,
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
         "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
@@ -292,7 +305,7 @@ def engine_environment(
 def heap_bytes(config: EngineConfig, memory_bytes: int) -> int:
     """What was asked for, or the default; the default takes at most half of the machine's memory."""
     if config.memory is not None:
-        return int(config.memory[:-1]) * _UNITS[config.memory[-1]]
+        return size_bytes(config.memory)
     return min(_HEAP_BYTES_DEFAULT, memory_bytes // 2)
 
 

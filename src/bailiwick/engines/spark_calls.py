@@ -16,6 +16,7 @@ from pyspark.sql.connect import proto
 
 from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.spark_errors import SparkFailure, classify
+from bailiwick.engines.spark_refusal import SparkAnswer, SparkRefusal
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import SessionId
 from bailiwick.telemetry.traces import current_trace
@@ -94,7 +95,8 @@ class SparkCalls:
         if (outermost.error_class or "").startswith(_STRANGERS):
             return Failure(EngineLost(outermost.message), is_verdict=False)
         chain = await self._error_chain(info.metadata.get("errorId"))
-        return Failure(classify(_explained(outermost, chain, sql)), is_verdict=True)
+        answer = SparkAnswer(error.code(), error.details() or "", dict(info.metadata), tuple(chain))
+        return Failure(SparkRefusal(classify(_explained(outermost, chain, sql)), answer), is_verdict=True)
 
     async def _error_chain(self, error_id: str | None) -> Sequence[Any]:
         """The error and what caused it, outermost first. Spark forgets them after they were fetched once."""

@@ -5,26 +5,27 @@ Retrying is not done here, except for mending the stream of an operation that ru
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import grpc
-import pyarrow.ipc
 from pyspark.sql.connect import proto
 
 from bailiwick.engines.description import Description, full_name
-from bailiwick.engines.engine import Batch, EngineLost, EngineSession, Event
+from bailiwick.engines.engine import EngineLost, EngineSession, Event
 from bailiwick.engines.parameters import ParameterValue
+from bailiwick.engines.spark_analysis import analysis_plan, read_analysis
+from bailiwick.engines.spark_answers import told
 from bailiwick.engines.spark_calls import SparkCalls
 from bailiwick.engines.spark_expressions import check_plan, checked
-from bailiwick.engines.spark_literals import describe_plan, run_plan
+from bailiwick.engines.spark_literals import describe_plan, parse_plan, run_plan
 from bailiwick.engines.spark_operation import Operation, operation_tags
 from bailiwick.engines.spark_tasks import parse_tasks, tasks_plan
 from bailiwick.engines.spark_write import write_plan
 from bailiwick.engines.task import EngineTask
 from bailiwick.engines.write import Write
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import BailiwickError
 from bailiwick.ids import LeaseId, OperationId, QueryId, new_operation_id, new_session_id
 from bailiwick.policy.expressions import Checked, ExpressionKind
 
@@ -107,7 +108,7 @@ class SparkConnectSession(EngineSession):
         self.handle = handle
         self._calls = calls
         self._running: set[Operation] = set()
-        self._is_tainted = False
+        self._tainted: set[LeaseId | None] = set()
         self._current: tuple[str, tuple[str, ...]] | None = None
         self._locale: tuple[str, bool, bool] | None = _FIRST_LOCALE
 
@@ -134,7 +135,63 @@ class SparkConnectSession(EngineSession):
         tags = operation_tags(principal, may_call=may_call, explains=explains, query_id=query_id)
         return self._run(
             plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql, tags=tags
+        ).events()
+
+    def execute_plan(
+        self,
+        plan: proto.Plan,
+        *,
+        operation: OperationId,
+        lease: LeaseId,
+        standing: LeaseId | None = None,
+        principal: str = "",
+        query_id: QueryId | None = None,
+        user_tags: Sequence[str] = (),
+        reattachable: bool = False,
+        may_call: bool = False,
+        explains: bool = False,
+        makes_view: bool = False,
+        reads_only: bool = False,
+    ) -> AsyncGenerator[Any, None]:
+        # It may be one that sets them.
+        self._current = self._locale = None
+        tags = operation_tags(
+            principal,
+            may_call=may_call,
+            explains=explains,
+            query_id=query_id,
+            standing=standing,
+            reads_only=reads_only,
+            user_tags=user_tags,
         )
+        running = self._run(
+            plan,
+            operation=operation,
+            lease=lease,
+            reattachable=reattachable,
+            tags=tags,
+            loads_under=standing if makes_view else None,
+        )
+        return running.responses()
+
+    async def analyse(
+        self,
+        request: proto.AnalyzePlanRequest,
+        *,
+        lease: LeaseId,
+        timeout_s: float,
+        standing: LeaseId | None = None,
+        principal: str = "",
+        query_id: QueryId | None = None,
+    ) -> Any:
+        tags = operation_tags(principal, query_id=query_id, standing=standing)
+        plan = analysis_plan(request)
+        events = self._run(plan, operation=new_operation_id(), lease=lease, tags=tags).events()
+        return read_analysis(await told(events, timeout_s, "the plan"))
+
+    async def config(self, operation: proto.ConfigRequest.Operation) -> Any:
+        request = proto.ConfigRequest(operation=operation)
+        return await self._calls.unary("Config", request, timeout_s=CALL_TIMEOUT_S)
 
     async def describe(
         self,
@@ -144,15 +201,23 @@ class SparkConnectSession(EngineSession):
         timeout_s: float,
         parameters: Sequence[ParameterValue] = (),
         principal: str = "",
+        standing: LeaseId | None = None,
     ) -> Description:
-        events = self._run(
+        described = self._run(
             describe_plan(sql, parameters),
             operation=new_operation_id(),
             lease=lease,
             sql=sql,
-            tags=operation_tags(principal),
+            tags=operation_tags(principal, standing=standing),
         )
-        return Description.from_json(await _told(events, timeout_s, "the statement"))
+        return Description.from_json(str(await told(described.events(), timeout_s, "the statement")))
+
+    async def parse(
+        self, sql: str, *, lease: LeaseId, timeout_s: float, standing: LeaseId | None = None
+    ) -> Description:
+        tags = operation_tags("", standing=standing)
+        parsed = self._run(parse_plan(sql), operation=new_operation_id(), lease=lease, sql=sql, tags=tags)
+        return Description.from_json(str(await told(parsed.events(), timeout_s, "the statement")))
 
     async def check_expression(
         self,
@@ -167,19 +232,20 @@ class SparkConnectSession(EngineSession):
     ) -> Checked:
         del column  # What is masked has a name like any other column.
         plan = check_plan(table, kind, sql, value_type)
-        events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql)
-        return checked(await _told(events, timeout_s, "the expression"))
+        events = self._run(plan, operation=new_operation_id(), lease=lease, sql=sql).events()
+        return checked(str(await told(events, timeout_s, "the expression")))
 
     def write(
         self, write: Write, *, operation: OperationId, lease: LeaseId, query_id: QueryId | None = None
     ) -> AsyncIterator[Event]:
         tags = operation_tags("", query_id=query_id)
-        return self._run(write_plan(write), operation=operation, lease=lease, reattachable=True, tags=tags)
+        plan = write_plan(write)
+        return self._run(plan, operation=operation, lease=lease, reattachable=True, tags=tags).events()
 
     async def tasks(self, timeout_s: float) -> Sequence[EngineTask]:
-        events = self._run(tasks_plan(), operation=new_operation_id(), lease=None)
-        told = await _told(events, timeout_s, "its newest task")
-        return await asyncio.to_thread(parse_tasks, told)
+        events = self._run(tasks_plan(), operation=new_operation_id(), lease=None).events()
+        answer = await told(events, timeout_s, "its newest task")
+        return await asyncio.to_thread(parse_tasks, str(answer))
 
     async def interrupt(self, operation: OperationId) -> None:
         request = proto.InterruptRequest(
@@ -218,25 +284,21 @@ class SparkConnectSession(EngineSession):
         self._locale = wanted
 
     async def settle(self, timeout_s: float) -> bool:
-        for operation in self._running:
-            operation.abandon()
-        with suppress(TimeoutError, BailiwickError, EngineLost):
-            async with asyncio.timeout(timeout_s):
-                # Again and again: an interrupt that overtakes its operation finds nothing to stop.
-                while self._unconfirmed:
-                    await self._interrupt_all(timeout_s)
-                    tasks = [operation.ended for operation in self._unconfirmed]
-                    if tasks:
-                        await asyncio.wait(tasks, timeout=INTERRUPT_EVERY_S)
+        await self._settle(self._running, self._interrupt_all, timeout_s)
         return self.is_settled
+
+    async def settle_lease(self, lease: LeaseId, timeout_s: float) -> bool:
+        held = {operation for operation in self._running if operation.lease == lease}
+        await self._settle(held, self._interrupt_each, timeout_s)
+        return self.is_lease_settled(lease)
 
     @property
     def is_settled(self) -> bool:
-        return not self._unconfirmed and not self._is_tainted
+        return not _unconfirmed(self._running) and not self._tainted
 
-    @property
-    def _unconfirmed(self) -> list[Operation]:
-        return [operation for operation in self._running if not operation.is_confirmed]
+    def is_lease_settled(self, lease: LeaseId) -> bool:
+        running = _unconfirmed(self._running)
+        return lease not in self._tainted and not any(one.lease == lease for one in running)
 
     async def close(self) -> None:
         for operation in self._running:
@@ -255,17 +317,49 @@ class SparkConnectSession(EngineSession):
         reattachable: bool = False,
         sql: str = "",
         tags: Sequence[str] = (),
-    ) -> AsyncIterator[Event]:
+        loads_under: LeaseId | None = None,
+    ) -> Operation:
         running = Operation(
-            self._calls, plan, operation=operation, lease=lease, reattachable=reattachable, sql=sql, tags=tags
+            self._calls,
+            plan,
+            operation=operation,
+            lease=lease,
+            reattachable=reattachable,
+            sql=sql,
+            tags=tags,
+            loads_under=loads_under,
         )
         self._running.add(running)
         running.ended.add_done_callback(lambda _: self._note_end(running))
-        return running.events()
+        return running
 
     def _note_end(self, operation: Operation) -> None:
         self._running.discard(operation)
-        self._is_tainted = self._is_tainted or not operation.is_confirmed
+        if not operation.is_confirmed:
+            self._tainted.add(operation.lease)
+
+    async def _settle(
+        self,
+        operations: set[Operation],
+        interrupt: Callable[[list[Operation]], Awaitable[None]],
+        timeout_s: float,
+    ) -> None:
+        for operation in operations:
+            operation.abandon()
+        with suppress(TimeoutError, BailiwickError, EngineLost):
+            async with asyncio.timeout(timeout_s):
+                # Again and again: an interrupt that overtakes its operation finds nothing to stop.
+                while unconfirmed := _unconfirmed(operations & self._running):
+                    await interrupt(unconfirmed)
+                    tasks = [operation.ended for operation in unconfirmed]
+                    await asyncio.wait(tasks, timeout=INTERRUPT_EVERY_S)
+
+    async def _interrupt_each(self, operations: list[Operation]) -> None:
+        await asyncio.gather(*(self.interrupt(operation.id) for operation in operations))
+
+    async def _interrupt_all(self, _operations: list[Operation]) -> None:
+        request = proto.InterruptRequest(interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_ALL)
+        await self._calls.unary("Interrupt", request, timeout_s=CALL_TIMEOUT_S)
 
     async def _use_catalog(self, catalog: str, lease: LeaseId | None) -> None:
         """Spark forgets the namespace only when the catalog changes, so it is changed there and back."""
@@ -277,27 +371,11 @@ class SparkConnectSession(EngineSession):
     async def _finish(self, plan: proto.Plan, lease: LeaseId | None) -> None:
         try:
             async with asyncio.timeout(USE_TIMEOUT_S):
-                async for _ in self._run(plan, operation=new_operation_id(), lease=lease):
+                async for _ in self._run(plan, operation=new_operation_id(), lease=lease).events():
                     pass
         except TimeoutError:
             raise EngineLost(f"no answer within {USE_TIMEOUT_S:g} s") from None
 
-    async def _interrupt_all(self, timeout_s: float) -> None:
-        request = proto.InterruptRequest(interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_ALL)
-        await self._calls.unary("Interrupt", request, timeout_s=timeout_s)
 
-
-async def _told(events: AsyncIterator[Event], timeout_s: float, what: str) -> str:
-    """The one value of a result that has one row of one column."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            batches = [event.data async for event in events if isinstance(event, Batch)]
-    except TimeoutError:
-        raise BailiwickError(
-            Code.QUERY_TIMEOUT, f"Spark did not say within {timeout_s:g} s what {what} is."
-        ) from None
-    for data in batches:
-        table = pyarrow.ipc.open_stream(data).read_all()
-        if table.num_rows == 1 and table.num_columns == 1:
-            return str(table.column(0)[0].as_py())
-    raise BailiwickError(Code.INTERNAL_ERROR, f"Spark did not say what {what} is.")
+def _unconfirmed(operations: set[Operation]) -> list[Operation]:
+    return [operation for operation in operations if not operation.is_confirmed]

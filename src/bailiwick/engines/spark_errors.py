@@ -25,6 +25,12 @@ CAUSE_LENGTH_MAX: Final = 64_000
 _RETRY_AFTER_S: Final = 5.0
 _GUARD_EXCEPTION: Final = "io.bailiwick.Denied"
 _CAUSES_MAX: Final = 10
+_INVALID_PLANS: Final = frozenset(
+    {
+        "org.apache.spark.sql.connect.common.InvalidPlanInput",
+        "org.apache.spark.sql.connect.common.InvalidCommandInput",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "disk_full": "The storage is full.",
     "engine_lost": "The engine was lost while it ran the statement.",
     "executor_lost": "An executor was lost while it ran the statement, more often than Spark retries.",
-    "unknown": "It is not known whether the change was committed. Look at the table before you run it again.",
+    "unknown": "The commit was not confirmed.",
     "broadcast_timeout": "A table took too long to be broadcast for a join.",
 }
 
@@ -150,6 +156,9 @@ def _verdict(failure: SparkFailure) -> _Verdict:
 
 def _judged(failure: SparkFailure) -> _Verdict | None:
     known, condition, sqlstate = table(), failure.error_class, failure.sqlstate
+    if not _INVALID_PLANS.isdisjoint(failure.classes):
+        # Spark calls its own what a client has sent.
+        return _Verdict(Code.PARSE_ERROR, failure, {})
     code = known.of_condition(condition) if condition else None
     code = code or (known.of_sqlstate(sqlstate) if sqlstate else None)
     if code is None:

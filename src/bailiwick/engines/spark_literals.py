@@ -15,6 +15,7 @@ from pyspark.sql.connect import proto
 from bailiwick.engines.parameters import ParameterValue
 
 DESCRIBE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Describe"
+PARSE_TYPE_URL: Final = "type.googleapis.com/bailiwick.Parse"
 RUN_TYPE_URL: Final = "type.googleapis.com/bailiwick.Run"
 
 _SIMPLE: Final[dict[pa.DataType, str]] = {
@@ -48,6 +49,11 @@ def run_plan(sql: str, parameters: Sequence[ParameterValue]) -> proto.Plan:
 def describe_plan(sql: str, parameters: Sequence[ParameterValue]) -> proto.Plan:
     """The plan that answers in one row of JSON what the statement is."""
     return _extension(DESCRIBE_TYPE_URL, sql, parameters)
+
+
+def parse_plan(sql: str) -> proto.Plan:
+    """The plan that answers as `describe_plan`, as far as the text alone tells."""
+    return _extension(PARSE_TYPE_URL, sql, ())
 
 
 def _extension(type_url: str, sql: str, parameters: Sequence[ParameterValue]) -> proto.Plan:

@@ -20,7 +20,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import LeaseId, OperationId, QueryId
 from bailiwick.telemetry.traces import current_trace
 
-EVENTS_AHEAD_MAX: Final = 4
+RESPONSES_AHEAD_MAX: Final = 4
 REATTACH_PAUSES_S: Final = (0.0, 0.1, 0.3)
 RELEASE_EVERY_BYTES: Final = 4 << 20
 RELEASE_TIMEOUT_S: Final = 5.0
@@ -28,9 +28,15 @@ RELEASE_TIMEOUT_S: Final = 5.0
 _SILENT: Final = frozenset({None, "result_complete", "sql_command_result"})
 """Responses that say nothing to us; None are the ones with only a schema or metrics."""
 
+_END: Final = None
+"""After the last response of an operation that ended well."""
+
 
 class Operation:
-    """Runs `plan` under a lease. `events` is for its one reader, the rest for the session."""
+    """Runs `plan` under a lease. `events` or `responses` is for its one reader, the rest for the session.
+
+    With `loads_under` it belongs to its lease, but the catalog and the guard know it by the other one.
+    """
 
     def __init__(
         self,
@@ -42,15 +48,20 @@ class Operation:
         reattachable: bool = False,
         sql: str = "",
         tags: Sequence[str] = (),
+        loads_under: LeaseId | None = None,
     ) -> None:
         self._calls = calls
-        self._id = operation
+        self.id = operation
+        self.lease = lease
         self._sql = sql
         self._reattachable = reattachable
+        known_by = loads_under or lease
         self._request = proto.ExecutePlanRequest(
-            operation_id=operation, plan=plan, tags=[*([lease] if lease else []), *tags, *_trace_tags()]
+            operation_id=operation, tags=[*([known_by] if known_by else []), *tags, *_trace_tags()]
         )
-        self._events: asyncio.Queue[Event | BailiwickError | EngineLost] = asyncio.Queue(EVENTS_AHEAD_MAX)
+        # Given to the constructor, it would be parsed again, and a deep one refused.
+        self._request.plan.CopyFrom(plan)
+        self._responses: asyncio.Queue[Any] = asyncio.Queue(RESPONSES_AHEAD_MAX)
         self._is_abandoned = False
         self.is_confirmed = False
         """Whether Spark itself said how it ended: only then is it known to be gone."""
@@ -58,43 +69,49 @@ class Operation:
 
     async def events(self) -> AsyncIterator[Event]:
         """What happens, in order. Ends after Completed, or raises what went wrong."""
+        responses = self.responses()
+        async with aclosing(responses):
+            async for response in responses:
+                event = _event(response)
+                if event is not None:
+                    yield event
+        yield Completed()
+
+    async def responses(self) -> AsyncGenerator[Any, None]:
+        """Spark's answers as they are, in order. Raises what went wrong."""
         try:
-            while True:
-                event = await self._events.get()
-                if isinstance(event, Exception):
-                    raise event
-                yield event
-                if isinstance(event, Completed):
-                    return
+            while (response := await self._responses.get()) is not _END:
+                if isinstance(response, Exception):
+                    raise response
+                yield response
         finally:
             self.abandon()
 
     def abandon(self) -> None:
         """What comes is not wanted any more. The stream is read on, for its end; that is still told."""
         self._is_abandoned = True
-        while not self._events.empty():
-            self._events.get_nowait()
+        while not self._responses.empty():
+            self._responses.get_nowait()
 
     async def _pump(self) -> None:
         responses = self._reattached() if self._reattachable else self._plain()
         try:
             async with aclosing(responses):
                 async for response in responses:
-                    event = _event(response)
-                    if event is not None and not self._is_abandoned:
-                        await self._events.put(event)
+                    if not self._is_abandoned:
+                        await self._responses.put(response)
             self.is_confirmed = True
-            await self._events.put(Completed())
+            await self._responses.put(_END)
         except grpc.aio.AioRpcError as error:
             failure = await self._calls.failure(error, self._sql)
             self.is_confirmed = failure.is_verdict
-            await self._events.put(failure.error)
+            await self._responses.put(failure.error)
         except (BailiwickError, EngineLost) as error:
-            await self._events.put(error)
+            await self._responses.put(error)
         except asyncio.CancelledError:
             # Either the session closes, or the channel was closed under the call. A reader must not wait on.
             self.abandon()
-            self._events.put_nowait(EngineLost("the session or the channel was closed"))
+            self._responses.put_nowait(EngineLost("the session or the channel was closed"))
             raise
 
     async def _plain(self) -> AsyncGenerator[Any, None]:
@@ -130,11 +147,11 @@ class Operation:
             await self._release()
 
     def _reattach_request(self, last_id: str) -> proto.ReattachExecuteRequest:
-        return proto.ReattachExecuteRequest(operation_id=self._id, last_response_id=last_id or None)
+        return proto.ReattachExecuteRequest(operation_id=self.id, last_response_id=last_id or None)
 
     async def _release(self, until: str | None = None) -> None:
         """Let the server forget what it keeps for us; one that cannot be reached has nothing to forget."""
-        request = proto.ReleaseExecuteRequest(operation_id=self._id)
+        request = proto.ReleaseExecuteRequest(operation_id=self.id)
         if until is None:
             request.release_all.SetInParent()
         else:
@@ -163,15 +180,29 @@ def _progress(progress: Any) -> Progress:
 
 
 def operation_tags(
-    principal: str, *, may_call: bool = False, explains: bool = False, query_id: QueryId | None = None
+    principal: str,
+    *,
+    may_call: bool = False,
+    explains: bool = False,
+    query_id: QueryId | None = None,
+    standing: LeaseId | None = None,
+    reads_only: bool = False,
+    user_tags: Sequence[str] = (),
 ) -> list[str]:
-    """What the guard is told of an operation, besides its lease. Spark takes no commas in tags."""
+    """What the guard is told of an operation, besides its lease. Spark takes no commas in tags.
+
+    A `standing` lease says that the session is the principal's own. Tags of the principal's are written in a
+    way that is never taken for ours.
+    """
     tags = []
     if principal:
         tags.append("P" + base64.urlsafe_b64encode(principal.encode()).decode().rstrip("="))
     if query_id:
         tags.append(f"Q{query_id}")
-    return [*tags, *(["C"] if may_call else []), *(["E"] if explains else [])]
+    if standing:
+        tags.append(f"S{standing}")
+    flags = [flag for flag, is_set in (("C", may_call), ("E", explains), ("R", reads_only)) if is_set]
+    return [*tags, *flags, *("U" + tag.encode().hex() for tag in user_tags)]
 
 
 def _trace_tags() -> list[str]:

@@ -55,6 +55,7 @@ def _task(
     input_rows: Any,
     output_rows: Any,
     read_bytes: Any,
+    spilled_bytes: Any,
 ) -> EngineTask:
     if state not in STATES:
         raise ValueError("an unknown state")
@@ -70,6 +71,7 @@ def _task(
         _count(input_rows),
         _count(output_rows),
         _count(read_bytes),
+        _count(spilled_bytes),
     )
 
 

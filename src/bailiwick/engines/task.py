@@ -28,6 +28,8 @@ class EngineTask:
     """Written to storage or for other tasks; None also for what goes to the driver, which Spark does not
     count."""
     read_bytes: int | None = None
+    spilled_bytes: int | None = None
+    """Written to disk and read again, because memory did not hold it."""
 
     @property
     def id(self) -> str:

@@ -10,7 +10,9 @@ has as many queries running as it may is passed over until one of them ends.
 At most `slots` short queries run at once: as many as all engines together have. One that has run for
 `interactive_s` is promoted: it counts as long from then on and gives its slot to the next in turn, as long as
 fewer than `long_max` long ones run. One that only fits engines which are busy is put off: it keeps its turn
-for them, and gives its slot to the next in turn, who may fit another engine.
+for them, and gives its slot to the next in turn, who may fit another engine. It does not count among those
+that its tenant runs; should its engine have room when its tenant has none, it is recalled: the next place of
+its tenant is its.
 """
 
 from collections.abc import Iterable, Sized
@@ -59,6 +61,12 @@ class Admitted:
     started_at: float | None = None
     is_long: bool = False
     is_put_off: bool = False
+    is_recalled: bool = False
+    """Put off, and only its tenant's bound keeps it from running."""
+
+    @property
+    def counts_for_tenant(self) -> bool:
+        return not self.is_put_off or self.is_recalled
 
 
 Line = tuple[Waiting, ...]
@@ -110,8 +118,22 @@ class Admission:
         """Whether one of this tenant could run at once, if it is their turn."""
         running_max = self.limits.running_per_tenant_max
         return self.short_count < self.limits.slots and (
-            running_max is None or sum(one.tenant == tenant for one in self.admitted) < running_max
+            running_max is None
+            or sum(one.tenant == tenant and one.counts_for_tenant for one in self.admitted) < running_max
         )
+
+    def may_start(self, lease: LeaseId) -> bool:
+        """Whether an admitted one may have a session now: others of its tenant may have come before it while
+        it was put off.
+        """
+        running_max = self.limits.running_per_tenant_max
+        tenant = next(one.tenant for one in self.admitted if one.lease == lease)
+        running = sum(one.tenant == tenant and one.started_at is not None for one in self.admitted)
+        return running_max is None or running < running_max
+
+    def waits_for_engine(self, lease: LeaseId) -> bool:
+        """Whether it is put off, and nothing else keeps it."""
+        return any(one.lease == lease and one.is_put_off and not one.is_recalled for one in self.admitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +158,13 @@ class PutOff:
 
 
 @dataclass(frozen=True, slots=True)
+class Recalled:
+    """One that was put off could have a session, if its tenant might run one more: the next place is its."""
+
+    lease: LeaseId
+
+
+@dataclass(frozen=True, slots=True)
 class Resized:
     """An engine came or went."""
 
@@ -155,7 +184,7 @@ class TimePassed:
     pass
 
 
-Event = Asked | Started | PutOff | Resized | Left | TimePassed
+Event = Asked | Started | PutOff | Recalled | Resized | Left | TimePassed
 
 
 class Reason(StrEnum):
@@ -198,7 +227,9 @@ def step(state: Admission, event: Event, now: float) -> tuple[Admission, tuple[I
         case Started(lease):
             state = _start(state, lease, now)
         case PutOff(lease):
-            state = _changed(state, lease, is_put_off=True)
+            state = _changed(state, lease, is_put_off=True, is_recalled=False)
+        case Recalled(lease):
+            state = _changed(state, lease, is_recalled=True)
         case Resized(slots, long_max):
             state = replace(state, limits=replace(state.limits, slots=slots, long_max=long_max))
         case Left(lease):
@@ -268,7 +299,7 @@ def _joined(row: tuple[Item, ...], before: Item, after: Item) -> tuple[Item, ...
 def _start(state: Admission, lease: LeaseId, now: float) -> Admission:
     if not any(one.lease == lease and one.started_at is None for one in state.admitted):
         raise IllegalEvent(f"{lease} started without a place, or twice")
-    return _changed(state, lease, started_at=now, is_put_off=False)
+    return _changed(state, lease, started_at=now, is_put_off=False, is_recalled=False)
 
 
 def _changed(state: Admission, lease: LeaseId, **changes: Any) -> Admission:

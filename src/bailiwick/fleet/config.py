@@ -52,10 +52,16 @@ class FleetConfig(BaseModel):
     )
     yellow_ratio: float = Field(default=0.60, gt=0, le=1, description="Memory from which on to warn.")
     orange_ratio: float = Field(
-        default=0.75, gt=0, le=1, description="Memory from which on an engine gets no heavy work."
+        default=0.75,
+        gt=0,
+        le=1,
+        description="Memory from which on an engine gets no heavy work; if it is the gateway's, none does.",
     )
     red_ratio: float = Field(
-        default=0.90, gt=0, le=1, description="Memory above which an engine gets no work at all."
+        default=0.90,
+        gt=0,
+        le=1,
+        description="Memory above which an engine gets no work; if it is the gateway's, new work is refused.",
     )
     recycle_after_s: float = Field(
         default=86_400.0, gt=0, description="An engine older than this is drained and started anew."
@@ -92,3 +98,16 @@ class FleetConfig(BaseModel):
             )
         self.watermarks  # noqa: B018  (says what is wrong with them)
         return self
+
+
+class DedicatedConfig(BaseModel):
+    """Spark sessions that are one user's own, as clients of Spark Connect have them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sessions_per_user_max: int = Field(
+        default=64, ge=1, le=1_000, description="Sessions that one user may have open."
+    )
+    sessions_max: int = Field(
+        default=256, ge=1, le=10_000, description="Sessions of all users together that may be open."
+    )

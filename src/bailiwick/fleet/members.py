@@ -67,6 +67,8 @@ class Member:
     """What runs there, and how many bytes each is thought to read."""
     is_leaving: bool = False
     watermark: Watermark = Watermark.GREEN
+    waited_s: float | None = None
+    """How long the last that it took had waited. None before the first."""
 
     @classmethod
     def of(
@@ -89,8 +91,11 @@ class Member:
     def is_usable(self) -> bool:
         return self.engine.is_ready and not self.is_leaving
 
-    def load(self, long_count: int) -> EngineLoad:
-        """As the scheduler sees it; `long_count` of what runs there does not count against its slots."""
+    def load(self, long_count: int, pressure: Watermark) -> EngineLoad:
+        """As the scheduler sees it; `long_count` of what runs there does not count against its slots.
+
+        Under `pressure` in the gateway itself, an engine gets no more than a full one would.
+        """
         return EngineLoad(
             node_id=self.node_id,
             engine_class=self.traits.engine_class,
@@ -98,7 +103,7 @@ class Member:
             running=len(self.costs),
             cost_running=sum(self.costs.values()),
             idle_sessions=self.stock.idle_count,
-            watermark=self.watermark,
+            watermark=self.watermark.or_worse(pressure),
             is_embedded=self.traits.is_embedded,
             heap_bytes=self.traits.heap_bytes,
         )

@@ -31,6 +31,10 @@ class Watermark(StrEnum):
     ORANGE = "orange"
     RED = "red"
 
+    def or_worse(self, other: "Watermark") -> "Watermark":
+        """The fuller of the two."""
+        return max(self, other, key=list(Watermark).index)
+
     @property
     def takes_work(self) -> bool:
         return self is not Watermark.RED

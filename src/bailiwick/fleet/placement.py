@@ -18,6 +18,8 @@ NOTHING_REACHABLE: Final = "no_engine_reachable"
 """The `reason` in the details of the error that `nothing_reachable` makes."""
 
 TRIED_SHOWN_MAX: Final = 20
+RETRY_AFTER_S: Final = 2.0
+STARTING: Final = "it is starting"
 
 
 class Placement(StrEnum):
@@ -91,6 +93,7 @@ def nothing_reachable(placement: Placement, tried: Sequence[Tried]) -> Bailiwick
         + (f" Tried: {shown}{more}." if tried else ""),
         # With engines that are known but down, waiting may help; with none, only people can.
         retryable=bool(tried),
+        retry_after_s=RETRY_AFTER_S if tried else None,
         details={"reason": NOTHING_REACHABLE, "placement": placement.value, "tried": names},
         cause_text="; ".join(f"{one.node_id} at {one.address}: {one.why}" for one in tried) or None,
     )
@@ -98,6 +101,8 @@ def nothing_reachable(placement: Placement, tried: Sequence[Tried]) -> Bailiwick
 
 def _finding(placement: Placement, has_tried: bool) -> str:
     match placement:
+        case Placement.LOCAL if has_tried:
+            return "the embedded engine cannot be reached yet."
         case Placement.LOCAL:
             return "the embedded engine is not there. Enable it, or ask for `prefer` or `require`."
         case Placement.REQUIRE | Placement.PREFER if has_tried:

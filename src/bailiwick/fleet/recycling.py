@@ -1,14 +1,18 @@
 """Which engine should be started anew. Pure.
 
 One that is old, or whose memory has been at red for a while, is drained: nothing new is given to it, what
-runs there ends, and its keeper starts another in its place. One at a time, and never the last that works.
+runs there ends, and its keeper starts another in its place. One at a time; never the last that works, unless
+its memory stays at red: then it takes nothing, and will not by itself.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from bailiwick.fleet.memory import Watermark
 from bailiwick.ids import NodeId
+
+FULL: Final = "its memory stays at the red watermark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +26,9 @@ class Worn:
     """Whether it was asked to drain, and has not come back yet."""
     red_since: float | None = None
 
-    def noticed(self, watermark: Watermark, now: float) -> float | None:
-        """Since when it has been at red without a break."""
-        if watermark is not Watermark.RED:
+    def noticed(self, watermark: Watermark, now: float, *, is_idle: bool = True) -> float | None:
+        """Since when it has been at red without a break and with nothing at work that could explain it."""
+        if watermark is not Watermark.RED or not is_idle:
             return None
         return now if self.red_since is None else self.red_since
 
@@ -36,9 +40,13 @@ class Wear:
     age_max_s: float
     red_max_s: float = 60.0
 
+    def is_full(self, engine: Worn, now: float) -> bool:
+        """Whether its memory stays at red, and will not get better by itself."""
+        return engine.red_since is not None and now - engine.red_since >= self.red_max_s
+
     def reason(self, engine: Worn, now: float) -> str | None:
-        if engine.red_since is not None and now - engine.red_since >= self.red_max_s:
-            return "its memory stays at the red watermark"
+        if self.is_full(engine, now):
+            return FULL
         if now - engine.joined_at >= self.age_max_s:
             return "it has run for long enough"
         return None
@@ -49,9 +57,9 @@ def to_recycle(engines: Sequence[Worn], wear: Wear, now: float) -> tuple[NodeId,
     if any(engine.is_drained for engine in engines):
         return None
     healthy = [engine for engine in engines if engine.is_healthy]
-    if len(healthy) < 2:
-        return None
     worn = [(reason, engine) for engine in healthy if (reason := wear.reason(engine, now)) is not None]
+    if len(healthy) < 2:
+        worn = [(reason, engine) for reason, engine in worn if wear.is_full(engine, now)]
     if not worn:
         return None
     reason, oldest = min(worn, key=lambda each: (each[1].red_since is None, each[1].joined_at))

@@ -1,9 +1,11 @@
 """Why a query gets no session, in words for its caller."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.admission import Reason, Refuse
+
+FULL_RETRY_AFTER_S: Final = 5.0
 
 
 def refusal(refuse: Refuse, *, is_engine_missing: bool) -> BailiwickError:
@@ -34,6 +36,15 @@ def draining() -> BailiwickError:
         "The gateway is shutting down.",
         details={"reason": "shutting_down"},
         retry_after_s=1.0,
+    )
+
+
+def gateway_full() -> BailiwickError:
+    return BailiwickError(
+        Code.RESOURCE_EXHAUSTED,
+        "The gateway is short of memory and takes no new queries for a moment. Come back later.",
+        details={"reason": "gateway_memory"},
+        retry_after_s=FULL_RETRY_AFTER_S,
     )
 
 

@@ -37,6 +37,8 @@ class Roster:
         self._long_leases = long_leases
         self._members: dict[NodeId, Member] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self.pressure = Watermark.GREEN
+        """How full the gateway's own memory is: what it is too full for, no engine gets."""
 
     def __iter__(self) -> Iterator[Member]:
         return iter(tuple(self._members.values()))
@@ -45,6 +47,7 @@ class Roster:
         """Its sessions are lent from now on, as they become ready. One of that name before is replaced."""
         known = self._members.get(engine.node_id)
         if known is not None:
+            known.is_leaving = True
             self._close(known)
         self._members[engine.node_id] = self._make_member(engine, traits)
         self._on_resize()
@@ -71,6 +74,13 @@ class Roster:
             tell = _log.warning if watermark.warns else _log.info
             tell("engine_memory", node_id=node_id, watermark=watermark.value)
             member.watermark = watermark
+
+    def note_pressure(self, watermark: Watermark) -> None:
+        """How full the gateway's own memory is. Told when it changes."""
+        if watermark is not self.pressure:
+            tell = _log.warning if watermark.warns else _log.info
+            tell("gateway_memory", watermark=watermark.value)
+            self.pressure = watermark
 
     async def close(self) -> None:
         await asyncio.gather(*self._closing, *(member.stock.close() for member in self))
@@ -108,6 +118,11 @@ class Roster:
         node_id = self._scheduler.choose(self._loads(), work)
         return None if node_id is None else self._members[node_id]
 
+    def is_held_back(self, work: Work) -> bool:
+        """Whether an engine would do it if it were not too busy or too full."""
+        obstacles = self._scheduler.obstacles(self._loads(), work)
+        return any(obstacle is not None and obstacle.is_passing for obstacle in obstacles)
+
     def is_idle_elsewhere(self, work: Work) -> bool:
         """Whether a session lies idle that this work cannot have."""
         loads = self._loads()
@@ -130,7 +145,11 @@ class Roster:
     def _loads(self) -> list[EngineLoad]:
         """Of the engines that can be used now."""
         long_leases = self._long_leases()
-        return [member.load(len(long_leases & member.costs.keys())) for member in self if member.is_usable]
+        return [
+            member.load(len(long_leases & member.costs.keys()), self.pressure)
+            for member in self
+            if member.is_usable
+        ]
 
     def _close(self, member: Member) -> None:
         closing = asyncio.create_task(member.stock.close())

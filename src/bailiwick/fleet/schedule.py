@@ -58,6 +58,8 @@ class Work:
     engine_class: str | None = None
     affinity: str | None = None
     heap_bytes_min: int = 0
+    only: NodeId | None = None
+    """The engine that has the session which it needs."""
 
 
 ANYWHERE: Final = Work()
@@ -67,6 +69,7 @@ class Obstacle(StrEnum):
     """Why an engine does not get a query."""
 
     EXCLUDED = "it has failed this query before"
+    ELSEWHERE = "the query's own session is on another one"
     PLACEMENT = "the query's placement does not allow it"
     OTHER_CLASS = "it is of another class"
     HEAP_TOO_SMALL = "its heap is too small for this query"
@@ -128,6 +131,8 @@ class LeastLoaded(Scheduler):
     def _obstacle(self, engine: EngineLoad, work: Work) -> Obstacle | None:
         if engine.node_id in work.excluded:
             return Obstacle.EXCLUDED
+        if work.only not in (None, engine.node_id):
+            return Obstacle.ELSEWHERE
         if work.placement is (Placement.REQUIRE if engine.is_embedded else Placement.LOCAL):
             return Obstacle.PLACEMENT
         if work.engine_class not in (None, engine.engine_class):

@@ -18,7 +18,7 @@ from typing import Final
 from bailiwick.clock import Clock, monotonic
 from bailiwick.engines.canary import check_guard
 from bailiwick.engines.config import PoolConfig
-from bailiwick.engines.engine import Engine
+from bailiwick.engines.engine import Engine, EngineLost
 from bailiwick.engines.holders import Holders
 from bailiwick.engines.warmup import Warmup
 from bailiwick.errors import BailiwickError, Code
@@ -28,23 +28,24 @@ from bailiwick.fleet.admission import (
     Admit,
     Asked,
     Left,
-    Limits,
     Promote,
     PutOff,
+    Recalled,
     Refuse,
     Resized,
     Started,
     TimePassed,
 )
-from bailiwick.fleet.lease import Lease, Lent, Request
+from bailiwick.fleet.lease import Kept, Lease, Lent, Request
+from bailiwick.fleet.limits import first_limits
 from bailiwick.fleet.members import Member, Preparation, Prove, Traits
 from bailiwick.fleet.placement import Placement, Tried, nothing_reachable
-from bailiwick.fleet.refusals import draining, refusal
+from bailiwick.fleet.refusals import draining, gateway_full, refusal
 from bailiwick.fleet.roster import Roster
 from bailiwick.fleet.schedule import ANYWHERE, LEAST_LOADED, Scheduler, Work, heaviest_first
 from bailiwick.fleet.stock import Stocked
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import LeaseId, QueryId, new_lease_id
+from bailiwick.ids import LeaseId, NodeId, QueryId, new_lease_id
 from bailiwick.policy.access import Access
 from bailiwick.telemetry.logs import logger
 from bailiwick.telemetry.traces import under_lease
@@ -75,7 +76,7 @@ class SessionPool:
         # The catalog may have been handed them before there was an engine to pool sessions of.
         self._holders = holders or Holders()
         self._prepare = Preparation(self._holders, warmup or Warmup(), prove)
-        self._admission = Admission(_limits(config))
+        self._admission = Admission(first_limits(config))
         self.roster = Roster(
             scheduler, make_member=self._member, on_resize=self._resize, long_leases=self._long_leases
         )
@@ -115,7 +116,7 @@ class SessionPool:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(one.member.stock.drop(one.stocked) for one in lent))
+        await asyncio.gather(*(one.drop("the gateway stops") for one in lent))
         await self.roster.close()
 
     async def drain(self, timeout_s: float) -> bool:
@@ -129,19 +130,30 @@ class SessionPool:
 
     @asynccontextmanager
     async def lease(
-        self, principal: Principal, query_id: QueryId | None = None, work: Work = ANYWHERE
+        self,
+        principal: Principal,
+        query_id: QueryId | None = None,
+        work: Work = ANYWHERE,
+        kept: Kept | None = None,
     ) -> AsyncIterator[Lease]:
         """Wait for a turn and a session. Raises RESOURCE_EXHAUSTED if too many wait, or for too long.
 
         CIRCUIT_BREAKER_OPEN if no engine is there in time. Leaving never waits: what is left to do about the
-        session is done in the background.
+        session is done in the background. With `kept` it is that session; EngineLost if it is lost.
         """
-        lease = await self._wait_granted(principal, query_id, work)
+        lease = await self._wait_granted(principal, query_id, work, kept)
         try:
             with under_lease(lease.id):
                 yield lease
         finally:
             self._end(lease)
+
+    def take_out(self, lease: Lease) -> Kept:
+        """Keep the session of `lease` for its principal; the pool opens another in its place."""
+        held = self._lent[lease.id]
+        held.member.stock.let_go(held.stocked)
+        self._vacate(held)
+        return Kept(held.member, held.stocked)
 
     def holder(self, handle: str, lease_id: str) -> Access | None:
         """What the holder of that session under that lease may, at this moment. Any thread may ask."""
@@ -157,6 +169,17 @@ class SessionPool:
     def could_run(self, work: Work) -> bool:
         """Whether an engine that is there now would do this work, sooner or later."""
         return self.roster.could_run(work)
+
+    def is_returning(self, node_id: NodeId) -> bool:
+        """The gateway's own engine is always on its way back."""
+        return any(member.node_id == node_id and member.traits.is_embedded for member in self.roster)
+
+    def is_free(self, work: Work) -> bool:
+        """Whether this work would get a session at once, with nobody waiting for one."""
+        if self._is_draining or self._requests:
+            return False
+        member = self.roster.chosen(work)
+        return member is not None and member.stock.idle_count > 0
 
     @property
     def queue_length(self) -> int:
@@ -178,11 +201,15 @@ class SessionPool:
         """Let the passing of time have its effect. Called by itself ten times a second."""
         self._tell(TimePassed())
 
-    async def _wait_granted(self, principal: Principal, query_id: QueryId | None, work: Work) -> Lease:
+    async def _wait_granted(
+        self, principal: Principal, query_id: QueryId | None, work: Work, kept: Kept | None
+    ) -> Lease:
         if self._is_draining:
             raise draining()
+        if not self.roster.pressure.takes_work:
+            raise gateway_full()
         await self._wait_reachable(work)
-        request = Request(new_lease_id(), principal, query_id, work, self._clock())
+        request = Request(new_lease_id(), principal, query_id, work, self._clock(), kept)
         self._requests[request.lease] = request
         try:
             self._tell(Asked(request.lease, principal.name, principal.tenant))
@@ -233,6 +260,8 @@ class SessionPool:
         self._changed = asyncio.Event()
 
     def _lend(self) -> None:
+        if not self.roster.pressure.takes_work:
+            return
         for request in list(self._sessionless):
             if request not in self._sessionless:
                 # Whoever got a session before let this one have its turn, too.
@@ -240,17 +269,25 @@ class SessionPool:
             if request.granted.done():
                 # Cancelled a moment ago; it withdraws as soon as its task runs.
                 self._sessionless.remove(request)
+            elif request.is_in_vain:
+                self._refuse(request, EngineLost("the engine of this session is gone"))
             elif (member := self.roster.chosen(request.work)) is not None:
-                stocked = member.take(request.lease, request.work.cost_bytes)
-                if stocked is not None:
-                    self._sessionless.remove(request)
-                    self._grant(request, member, stocked)
+                self._lend_of(member, request)
             elif self.roster.is_idle_elsewhere(request.work):
                 self._put_off(request)
 
+    def _lend_of(self, member: Member, request: Request) -> None:
+        if not self._admission.may_start(request.lease):
+            if self._admission.waits_for_engine(request.lease):
+                self._tell(Recalled(request.lease))
+            return
+        stocked = request.take_from(member)
+        if stocked is not None:
+            self._sessionless.remove(request)
+            self._grant(request, member, stocked)
+
     def _put_off(self, request: Request) -> None:
-        put_off = any(one.lease == request.lease and one.is_put_off for one in self._admission.admitted)
-        if not put_off:
+        if not self._admission.waits_for_engine(request.lease):
             self._tell(PutOff(request.lease))
 
     def _grant(self, request: Request, member: Member, stocked: Stocked) -> None:
@@ -264,21 +301,21 @@ class SessionPool:
             waited_s=self._clock() - request.asked_at,
             is_fallback=member.traits.is_embedded and request.work.placement is Placement.PREFER,
         )
+        member.waited_s = lease.waited_s
         del self._requests[request.lease]
-        self._lent[lease.id] = Lent(lease, member, stocked)
-        access = self._holders.enter(lease.session.handle, lease.id, lease.principal, lease.query_id)
-        lease.policy_version = access.version
+        held = self._lent[lease.id] = Lent(lease, member, stocked, request.kept)
+        held.enter(self._holders)
         request.granted.set_result(lease)
         self._tell(Started(lease.id))
 
     def _end(self, lease: Lease) -> None:
         # First of all: from here on the catalog refuses whatever the query may still try.
-        self._holders.leave(lease.session.handle)
+        self._holders.leave(lease.session.handle, lease.id)
         held = self._lent.get(lease.id)
         if held is None:
             return
-        if lease.spoiled_by is None and lease.session.is_settled:
-            held.member.stock.give_back(held.stocked)
+        if lease.spoiled_by is None and held.is_settled:
+            held.give_back()
             self._vacate(held)
         else:
             self._spawn(self._clear_up(held))
@@ -287,12 +324,12 @@ class SessionPool:
         """The place stays taken meanwhile: Spark may still be at work for it."""
         lease = held.lease
         try:
-            if lease.spoiled_by is None and await lease.session.settle(self._config.cancel_confirm_s):
-                held.member.stock.give_back(held.stocked)
+            if lease.spoiled_by is None and await held.settle(self._config.cancel_confirm_s):
+                held.give_back()
             else:
                 reason = lease.spoiled_by or "its work did not end in time"
                 _log.warning("a session is closed", reason=reason, lease=lease.id, query_id=lease.query_id)
-                await held.member.stock.drop(held.stocked)
+                await held.drop(reason)
         finally:
             self._vacate(held)
 
@@ -304,11 +341,17 @@ class SessionPool:
     def _refusal(self, refuse: Refuse) -> BailiwickError:
         if self.roster.unguarded is not None:
             return self.roster.unguarded
-        has_place = any(request.lease == refuse.lease for request in self._sessionless)
-        is_missing = has_place or not any(member.is_usable for member in self.roster)
+        if not self.roster.pressure.takes_work:
+            return gateway_full()
+        placed = next((request for request in self._sessionless if request.lease == refuse.lease), None)
+        is_missing = (
+            not any(member.is_usable for member in self.roster)
+            if placed is None
+            else not self.roster.is_held_back(placed.work)
+        )
         return refusal(refuse, is_engine_missing=is_missing)
 
-    def _refuse(self, request: Request, error: BailiwickError) -> None:
+    def _refuse(self, request: Request, error: BailiwickError | EngineLost) -> None:
         self._forget(request)
         if not request.granted.done():
             request.granted.set_exception(error)
@@ -352,16 +395,3 @@ class SessionPool:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _limits(config: PoolConfig) -> Limits:
-    return Limits(
-        slots=0,
-        long_max=0,
-        interactive_s=config.interactive_s,
-        queue_length_max=config.queue_length_max,
-        queue_length_per_principal_max=config.queue_length_per_user_max,
-        queue_wait_s=config.queue_wait_s,
-        queue_length_per_tenant_max=config.queue_length_per_tenant_max,
-        running_per_tenant_max=config.running_per_tenant_max,
-    )

@@ -88,6 +88,10 @@ class Stock:
         self._idle.append(stocked)
         self._discard_worn()
 
+    def let_go(self, stocked: Stocked) -> None:
+        """It is another's affair from now on, and not missed here: a new one is opened in its place."""
+        self._lent.discard(stocked)
+
     async def drop(self, stocked: Stocked) -> None:
         """Not clean, or not known to be. Returns when Spark has ended what ran in it, or does not answer."""
         try:

@@ -104,6 +104,7 @@ class EngineStarter:
             places,
             heap_bytes=self.heap_bytes,
             archive_flags=archive.flags if engine.class_data_sharing else (),
+            quick_compile=engine.quick_compile,
             trust_store=trust_store,
         )
 

@@ -20,6 +20,7 @@ from bailiwick.doors.tls import Tls
 from bailiwick.engines.launch import OUT_OF_MEMORY_EXIT_CODE
 from bailiwick.engines.process import EngineProcess
 from bailiwick.errors import CannotStartError
+from bailiwick.fleet.measures import measured, memory_limit_bytes
 from bailiwick.fleet.registry import EndReason
 from bailiwick.fleet.report import EngineState, Report
 from bailiwick.identity.service_tokens import ServiceTokens
@@ -28,7 +29,6 @@ from bailiwick.keeper.engine import EngineStarter
 from bailiwick.keeper.forwarder import Forwarder
 from bailiwick.keeper.gateway import Answered, GatewayCalls, GatewayRefusedError, GatewayUnreachableError
 from bailiwick.keeper.heartbeat import Heartbeats, Standing
-from bailiwick.keeper.measures import measured, memory_limit_bytes
 from bailiwick.keeper.watch import Watch
 from bailiwick.telemetry.logs import logger
 

@@ -25,6 +25,13 @@ class Answering:
     side: SparkSide
     timeout_s: Callable[[Statement], float]
 
+    async def is_own(self, statement: Statement) -> bool:
+        """Whether the gateway answers it by itself. Raises what refuses it."""
+        if first_answer(self.answerers, statement, self._describe) is not None:
+            return True
+        may_ask(statement.principal).enforce()
+        return await self.tables.route(statement.sql) is not None
+
     async def prepare(self, statement: Statement) -> Prepared:
         """What the statement is. Nothing runs."""
         own = first_answer(self.answerers, statement, self._describe)

@@ -16,7 +16,7 @@ from typing import Any, NewType
 
 import pyarrow as pa
 
-from bailiwick.clock import Clock, wall
+from bailiwick.clock import Clock, steady
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.placement import Placement
 from bailiwick.identity.abilities import seen_by
@@ -129,7 +129,7 @@ class _Shelf:
 class ClientSessions:
     """All sessions of this process, in memory. Their ids are secrets: they are shown cut."""
 
-    def __init__(self, limits: SessionLimits | None = None, *, now: Clock = wall) -> None:
+    def __init__(self, limits: SessionLimits | None = None, *, now: Clock = steady) -> None:
         self._limits = limits or SessionLimits()
         self._now = now
         self._started_at = now()

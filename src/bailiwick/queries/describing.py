@@ -5,11 +5,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from bailiwick.engines.description import Description
-from bailiwick.engines.engine import EngineLost
 from bailiwick.fleet.schedule import Work
 from bailiwick.queries import failures
 from bailiwick.queries.config import LimitsConfig
-from bailiwick.queries.spark_side import Lease, Lost, Silence, SparkSide, patience, wait_settled
+from bailiwick.queries.spark_side import Lease, Loss, Lost, SparkSide, patience, wait_settled
 from bailiwick.queries.statement import Statement
 from bailiwick.queries.verdict import decide
 from bailiwick.results.batches import read_schema
@@ -46,20 +45,12 @@ async def _describe_alone(statement: Statement, side: SparkSide, timeout_s: floa
 
 async def _ask(statement: Statement, side: SparkSide, work: Work) -> Description | Lost:
     async with side.pool.lease(statement.principal, None, work) as lease:
-        try:
+        with Loss(lease) as loss:
             async with patience(lease, side):
                 await set_up(lease, statement)
                 description = await describe(statement, lease, side)
             await wait_settled(lease)
-            return description
-        except EngineLost as error:
-            lease.spoil("engine lost")
-            lost = error
-        except Silence:
-            lease.spoil("no sign of life")
-            return Lost(lease.engine, failures.stalled(side.limits.stream_idle_s))
-    reason = await lease.engine.explain_loss()
-    return Lost(lease.engine, failures.engine_lost(reason, str(lost)))
+    return description if loss.cause is None else await loss.told(side)
 
 
 async def describe(statement: Statement, lease: Lease, side: SparkSide) -> Description:

@@ -109,8 +109,21 @@ def stalled(idle_s: float) -> BailiwickError:
     )
 
 
-def engine_lost(reason: str | None, cause_text: str) -> BailiwickError:
-    """`reason` is what `Engine.explain_loss` says. Retryable, unless the query may have written something."""
+def engine_lost(reason: str | None, cause_text: str, *, is_suspect: bool = False) -> BailiwickError:
+    """`reason` is what `Engine.explain_loss` says. Retryable, unless the query may have written something.
+
+    `is_suspect`: if it was for lack of memory, another query may have been the cause.
+    """
+    if reason == "out_of_memory" and is_suspect:
+        return BailiwickError(
+            Code.RESOURCE_EXHAUSTED,
+            "The engine ran out of memory while this query and others ran on it. Try again; if this was the "
+            "large one among them, aggregate or filter more, or write the result to a table.",
+            retryable=True,
+            retry_after_s=ENGINE_BACK_S,
+            details={"reason": OUT_OF_MEMORY},
+            cause_text=cause_text,
+        )
     if reason == "out_of_memory":
         return BailiwickError(
             Code.RESOURCE_EXHAUSTED,

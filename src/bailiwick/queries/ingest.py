@@ -24,14 +24,13 @@ from bailiwick.catalog.service import CatalogService
 from bailiwick.catalog.staging import NAMESPACE as STAGING_NAMESPACE
 from bailiwick.catalog.staging import Staging
 from bailiwick.engines.description import Kind, full_name
-from bailiwick.engines.engine import EngineLost
 from bailiwick.engines.write import WriteMode
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.placement import Placement
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import QueryId
 from bailiwick.names import InvalidNameError, checked_table
-from bailiwick.queries import describing, failures
+from bailiwick.queries import describing
 from bailiwick.queries.ingest_chunks import ChunkSource
 from bailiwick.queries.ingest_columns import for_new_table, for_table
 from bailiwick.queries.ingest_stream import Chunk
@@ -40,7 +39,7 @@ from bailiwick.queries.local_life import GATEWAY
 from bailiwick.queries.machine import Admitted
 from bailiwick.queries.running import Running
 from bailiwick.queries.service import Work
-from bailiwick.queries.spark_side import SparkSide
+from bailiwick.queries.spark_side import Loss, SparkSide
 from bailiwick.queries.statement import Result, Statement
 from bailiwick.queries.verdict import CATALOGS, Verdict
 from bailiwick.results.batches import read_schema
@@ -187,13 +186,13 @@ class IngestService:
         side: SparkSide,
     ) -> None:
         began_at = side.wall()
-        try:
-            async with side.pool.lease(
-                running.statement.principal, running.id, side.work_of(running.statement, ())
-            ) as lease:
-                running.apply(Admitted(side.wall(), lease.engine.node_id, lease.is_fallback))
-                writing = Writing(running, side, lease)
-                running.writes, running.policy_version = (full_name(target),), lease.policy_version
+        async with side.pool.lease(
+            running.statement.principal, running.id, side.work_of(running.statement, ())
+        ) as lease:
+            running.apply(Admitted(side.wall(), lease.engine.node_id, lease.is_fallback))
+            writing = Writing(running, side, lease)
+            running.writes, running.policy_version = (full_name(target),), lease.policy_version
+            with Loss(lease) as loss:
                 try:
                     await side.begin_change(running)
                     await lease.session.localise(time_zone="UTC", double_quoted_identifiers=False)
@@ -203,14 +202,11 @@ class IngestService:
                         await writing.write_by_stages(target, mode, _all(ahead, source), self._stages)
                     running.affected_rows = running.rows
                     await running.complete()
-                except EngineLost:
-                    lease.spoil("engine lost")
-                    raise
                 except BailiwickError as error:
                     running.fail(error, by_engine=True)
                     return
-        except EngineLost as lost:
-            running.fail(failures.engine_lost(await lease.engine.explain_loss(), str(lost)))
+        if loss.cause is not None:
+            running.fail((await loss.told(side)).error)
             return
         _report(running, writing.chunks, side.wall() - began_at)
 

@@ -147,7 +147,7 @@ def _retry(query: Query, event: Event, at: float, failure: Failure) -> tuple[Que
     _require(query, event, State.PLANNING, State.RUNNING)
     if query.may_have_written or query.node_id is None:
         raise IllegalStepError(query, event)
-    attempt = Attempt(query.node_id, failure, at - query.story[-1].at)
+    attempt = Attempt(query.node_id, failure, max(0.0, at - query.story[-1].at))
     queued = _enter(query, State.QUEUED, event, at, node_id=None, operation=None, started_at=None)
     return replace(queued, attempts=(*query.attempts, attempt)), (Save(),)
 

@@ -24,7 +24,7 @@ from bailiwick.database.database import Database
 from bailiwick.database.schema import gateways as table
 from bailiwick.database.schema import queries
 from bailiwick.engines.description import Kind
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import MAY_HAVE_HAPPENED, BailiwickError, Code
 from bailiwick.ids import GatewayId, new_gateway_id
 from bailiwick.queries import failures
 from bailiwick.queries.query import Failure
@@ -41,8 +41,7 @@ HOME_BYTES: Final = 12
 LOST: Final = Failure(Code.EXECUTION_FAILED, "The gateway that ran this query was lost.")
 LOST_CHANGE: Final = Failure(
     Code.EXECUTION_FAILED,
-    "The gateway that ran this query was lost. What it changed may have been kept or not: look at the table "
-    "before you run it again.",
+    f"{LOST.message} {MAY_HAVE_HAPPENED}",
 )
 _RESTARTED: Final = Failure.of(failures.restarted())
 _log = logger(__name__)

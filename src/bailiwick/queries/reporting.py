@@ -19,12 +19,14 @@ def report_end(running: Running, metrics: Metrics, traces: Traces = NO_TRACES) -
     is_refused = query.started_at is None and error is not None and error.code in _REFUSALS
     planned_at = next((moment.at for moment in query.story if moment.state is State.PLANNING), None)
     ended_at = query.finished_at or query.created_at
+    # The clock of the machine may have been set back between.
+    elapsed_s = max(0.0, ended_at - query.created_at)
     metrics.query_ended(
         door=query.door,
         kind=running.category or (query.kind.value if query.kind else None),
         outcome="refused" if is_refused else query.state.value,
         code=query.failure.code if query.failure else None,
-        seconds=max(0.0, ended_at - query.created_at),
+        seconds=elapsed_s,
         queued_s=max(0.0, (planned_at or ended_at) - query.created_at),
     )
     metrics.query_placed(is_fallback=query.is_fallback, retries=len(query.attempts))
@@ -40,7 +42,7 @@ def report_end(running: Running, metrics: Metrics, traces: Traces = NO_TRACES) -
         kind=query.kind,
         rows=query.rows,
         bytes=query.bytes,
-        elapsed_ms=round((ended_at - query.created_at) * 1000, 1),
+        elapsed_ms=round(elapsed_s * 1000, 1),
         code=query.failure.code if query.failure else None,
         cause=error.cause_text if error and query.failure else None,
     )

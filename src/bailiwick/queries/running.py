@@ -194,7 +194,9 @@ class Running:
         error.query_id = self._query.id
         is_verdict = by_engine and error.code not in _UNCERTAIN
         may_have_written = self._query.may_have_written and not self.is_unseen
-        if self._query.state is State.RUNNING and may_have_written and not is_verdict:
+        # When the engine is done, only the record of it can still fail: the change is made by then.
+        has_begun = self._query.state in (State.RUNNING, State.FINISHING)
+        if has_begun and may_have_written and not is_verdict:
             error.outcome_unknown()
         return error
 

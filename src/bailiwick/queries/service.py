@@ -33,6 +33,7 @@ from bailiwick.queries.cancel_answers import CancelAnswers
 from bailiwick.queries.cancellations import CancelElsewhere, nowhere_else
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions
+from bailiwick.queries.draining import wait_idle
 from bailiwick.queries.information_schema import information_schema
 from bailiwick.queries.own import Answerer
 from bailiwick.queries.query import Failure, Query, State, shown_sql
@@ -99,17 +100,17 @@ class QueryService:
         `system_tables` are there besides queries, nodes and, with an inventory, `information_schema`. Without
         `accounts` nothing is put on record; without `submissions` clients' keys are known as long as this is.
         """
-        self._accounts = accounts
+        self.accounts = accounts
         self._cancel_elsewhere = cancel_elsewhere
         self._store = store
-        self._spool = spool
+        self.spool = spool
         self._limits = limits
         self._results = results
         self._metrics = metrics
         self._traces = traces
         self._wall = wall
         self._tasks = asyncio.TaskGroup()
-        self._side = SparkSide(
+        self.side = SparkSide(
             pool=pool,
             tasks=self._tasks,
             limits=limits,
@@ -128,11 +129,10 @@ class QueryService:
             own += information_schema(inventory, lambda: self.system_tables)
         self._tables = SystemTables(self._sandbox, own)
         answering = (CancelAnswers(self.cancel), *answerers)
-        self._answering = Answering(answering, self._tables, self._side, self._timeout_s)
+        self.answering = Answering(answering, self._tables, self.side, self._timeout_s)
         self._recorder = Recorder(store, history_days=limits.history_days, wall=wall)
         self._recording: asyncio.Task[None] | None = None
         self._active: dict[QueryId, Running] = {}
-        self._emptied = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
         self._is_draining = False
         self._submissions = Submissions(submissions or MemorySubmissionStore(), self._find, limits, wall)
@@ -170,10 +170,10 @@ class QueryService:
         try:
             self._check(statement)
             with span("prepare"):
-                return await self._answering.prepare(statement)
+                return await self.answering.prepare(statement)
         except BailiwickError as error:
             error.query_id = error.query_id or new_query_id()
-            self._accounts.turn_away(statement, error)
+            self.accounts.turn_away(statement, error)
             raise
 
     @asynccontextmanager
@@ -192,7 +192,7 @@ class QueryService:
         statement with a key runs once, whoever sends it how often: see `submitting.py`.
         """
         self._check(statement)
-        await self._accounts.admit()
+        await self.accounts.admit()
         query_id = query_id or new_query_id()
         if statement.submission is not None:
             async with self._run_once(statement, query_id, expected_schema, work) as result:
@@ -245,6 +245,10 @@ class QueryService:
             running.cancel(failures.cancelled_by(by))
         return running is not None
 
+    def is_trifle(self, statement: Statement) -> bool:
+        """Whether it has little to read, as far as is known, and a session lies idle for it."""
+        return not self._is_draining and self.side.is_trifle(statement)
+
     def progress(self, query_id: QueryId) -> tuple[int, int] | None:
         """Tasks done and tasks in all, as far as Spark knows now; None for a query that does not live."""
         running = self._active.get(query_id)
@@ -254,7 +258,7 @@ class QueryService:
         """Its place in the queue, from 1; None for a query that does not wait."""
         running = self._active.get(query_id)
         is_queued = running is not None and running.state is State.QUEUED
-        return self._side.pool.position(query_id) if is_queued else None
+        return self.side.pool.position(query_id) if is_queued else None
 
     async def visible(self, whose: Whose = EVERYONES) -> list[Query]:
         """Their queries: those that live, then the newest that ended."""
@@ -269,10 +273,10 @@ class QueryService:
     async def drain(self, timeout_s: float) -> None:
         """Take nothing on any more, give what runs `timeout_s` to end, then end it."""
         self._is_draining = True
-        if self._active and timeout_s > 0:
+        if timeout_s > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
-                    await self._emptied.wait()
+                    await wait_idle(self._active)
         for running in list(self._active.values()):
             running.cancel(failures.shutting_down())
         if self._lives:
@@ -289,11 +293,11 @@ class QueryService:
 
     async def _begin_change(self, running: Running) -> None:
         await self._submissions.begin(running.id)
-        await self._accounts.begin_change(running)
+        await self.accounts.begin_change(running)
 
     def _leave(self, running: Running) -> None:
         running.leave()
-        self._forget(running)
+        self._active.pop(running.id, None)
 
     async def _see_off(self, running: Running) -> None:
         """Nobody reads it any more, and it shall come to its end all the same."""
@@ -308,11 +312,6 @@ class QueryService:
         """End what runs: other gateways have taken this one for dead, and told its queries' ends."""
         for running in list(self._active.values()):
             running.cancel(failures.given_up_on())
-
-    def _forget(self, running: Running) -> None:
-        self._active.pop(running.id, None)
-        if not self._active:
-            self._emptied.set()
 
     def _check(self, statement: Statement) -> None:
         if self._is_draining:
@@ -352,14 +351,13 @@ class QueryService:
             query,
             statement,
             recorder=self._recorder,
-            spool=self._spool,
+            spool=self.spool,
             results=self._results,
             wall=self._wall,
             on_end=self._note_end,
             expected_schema=expected_schema,
         )
         self._active[query_id] = running
-        self._emptied.clear()
         self._recorder.note(query)
         with trail(query_id), self._traces.query(query_id):
             life = self._tasks.create_task(self._live(running, work), name=f"query-{query_id}")
@@ -372,9 +370,9 @@ class QueryService:
         """One query's life. Whatever goes wrong in it is told to whoever waits for it, and to nobody else."""
         try:
             if work is None:
-                await self._answering.answer(running)
+                await self.answering.answer(running)
             else:
-                await work(running, self._side)
+                await work(running, self.side)
         except asyncio.CancelledError:
             # Cancelled by whoever ended the query; if nobody has, the service itself is going down.
             running.cancel(failures.shutting_down())
@@ -385,7 +383,7 @@ class QueryService:
             running.fail(failures.internal(error))
 
     def _note_end(self, running: Running) -> None:
-        self._accounts.end(running)
+        self.accounts.end(running)
         report_end(running, self._metrics, self._traces)
 
     def _measure(self) -> None:
@@ -394,4 +392,4 @@ class QueryService:
 
         self._metrics.queries_running.set_function(lambda: count(State.PLANNING, State.RUNNING))
         self._metrics.queue_length.set_function(lambda: count(State.QUEUED))
-        self._metrics.spool_bytes.set_function(lambda: self._spool.held_bytes)
+        self._metrics.spool_bytes.set_function(lambda: self.spool.held_bytes)

@@ -5,7 +5,8 @@ moment Spark is done, however slowly its client reads. It is ended by cancelling
 the pool sees to it that Spark stops.
 
 An engine that is lost under a query is excluded, and another one tries it, as long as nobody has seen a row
-and nothing can have been changed. A user's own error is never tried again.
+and nothing can have been changed. A user's own error is never tried again. An engine that ran out of memory
+is not to blame: whoever was alone there needs a larger one, and of several each gets one more chance.
 """
 
 import asyncio
@@ -15,8 +16,8 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from bailiwick.engines.description import Description, Kind
-from bailiwick.engines.engine import Batch, Completed, EngineLost, Progress
-from bailiwick.errors import OUT_OF_MEMORY, BailiwickError, Code
+from bailiwick.engines.engine import Batch, Completed, Progress
+from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.schedule import Work
 from bailiwick.ids import OperationId, new_operation_id
 from bailiwick.queries import failures
@@ -26,7 +27,7 @@ from bailiwick.queries.machine import Admitted, Retried
 from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.query import Failure
 from bailiwick.queries.running import Running
-from bailiwick.queries.spark_side import Lease, Lost, Silence, SparkSide, patience, wait_settled
+from bailiwick.queries.spark_side import Lease, Loss, Lost, SparkSide, patience, wait_settled
 from bailiwick.results.batches import Frame, FrameKind, frames, read_schema, schema_message
 from bailiwick.telemetry.breadcrumbs import breadcrumb
 
@@ -38,15 +39,16 @@ _EXPLAIN = "ExplainCommand"
 
 async def live(running: Running, side: SparkSide) -> None:
     """Answer the statement of `running`."""
-    work = side.work(running.statement)
-    while (lost := await _attempt(running, side, work)) is not None:
+    work, is_suspect = side.work(running.statement), False
+    while (lost := await _chance(running, side, work, is_suspect=is_suspect)) is not None:
         lost.engine.note_trouble(lost.error.message)
+        is_suspect = lost.is_suspect
         work = replace(
             work,
-            excluded=work.excluded | {lost.engine.node_id},
+            excluded=work.excluded if is_suspect else work.excluded | {lost.engine.node_id},
             heap_bytes_min=max(work.heap_bytes_min, lost.heap_bytes_min),
         )
-        if not _may_retry(running, side, work):
+        if not _may_retry(running, side, work, lost):
             running.fail(failures.after_attempts(lost.error, running.query.attempts))
             return
         pause_s = RETRY_PAUSE_S * 2 ** len(running.query.attempts)
@@ -54,39 +56,39 @@ async def live(running: Running, side: SparkSide) -> None:
         await asyncio.sleep(pause_s)
 
 
-async def _attempt(running: Running, side: SparkSide, work: Work) -> Lost | None:
+async def _chance(running: Running, side: SparkSide, work: Work, *, is_suspect: bool) -> Lost | None:
     """One engine's try. None if it has come to its end, good or bad."""
-    async with side.pool.lease(running.statement.principal, running.id, work) as lease:
+    async with (
+        side.suspects.chance(is_suspect=is_suspect),
+        side.pool.lease(running.statement.principal, running.id, work) as lease,
+    ):
         running.apply(Admitted(side.wall(), lease.engine.node_id, lease.is_fallback))
+        with side.suspects.staying(lease.engine.node_id) as stay:
+            loss = await _attempt(running, lease, side)
+            has_company = side.suspects.has_company(lease.engine.node_id, stay)
+    # Who is a suspect already, and is there again when an engine runs out of memory, is found guilty.
+    return None if loss is None else await loss.told(side, is_suspect=has_company and not is_suspect)
+
+
+async def _attempt(running: Running, lease: Lease, side: SparkSide) -> Loss | None:
+    with Loss(lease) as loss:
         try:
             await _answer(running, lease, side)
-        except EngineLost as error:
-            lease.spoil("engine lost")
-            lost = error
-        except Silence:
-            lease.spoil("no sign of life")
-            return Lost(lease.engine, failures.stalled(side.limits.stream_idle_s))
         except BailiwickError as error:
             running.fail(error, by_engine=True)
-            await wait_settled(lease)
-            return None
-        else:
-            await wait_settled(lease)
-            return None
-    # Only now, for it may take a moment, and the session is of no use to wait for it.
-    told = failures.engine_lost(await lease.engine.explain_loss(), str(lost))
-    is_too_small = told.details.get("reason") == OUT_OF_MEMORY
-    return Lost(lease.engine, told, lease.heap_bytes + 1 if is_too_small else 0)
+        await wait_settled(lease)
+        return None
+    return loss
 
 
-def _may_retry(running: Running, side: SparkSide, work: Work) -> bool:
+def _may_retry(running: Running, side: SparkSide, work: Work, lost: Lost) -> bool:
     query = running.query
     return (
         not running.is_ended
         and len(query.attempts) < side.limits.retries
         and running.schema is None
         and not query.may_have_written
-        and side.pool.could_run(work)
+        and (side.pool.could_run(work) or (lost.is_suspect and side.pool.is_returning(lost.engine.node_id)))
     )
 
 

@@ -3,20 +3,26 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Protocol, Self
 
 from bailiwick.clock import Clock
-from bailiwick.engines.engine import Engine, EngineSession
-from bailiwick.errors import BailiwickError
+from bailiwick.engines.engine import Engine, EngineLost, EngineSession
+from bailiwick.errors import OUT_OF_MEMORY, BailiwickError
 from bailiwick.fleet.schedule import ANYWHERE, Work
 from bailiwick.identity.principal import Principal
-from bailiwick.ids import LeaseId, QueryId
+from bailiwick.ids import LeaseId, NodeId, QueryId
+from bailiwick.queries import failures
 from bailiwick.queries.config import LimitsConfig
 from bailiwick.queries.descriptions import Descriptions, Key
 from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.running import Running
 from bailiwick.queries.statement import Statement
+from bailiwick.queries.suspects import Suspects
+
+TRIFLE_BYTES: Final = 8 << 20
+"""What tables may hold that a read of no account reads."""
 
 _TURNS_TO_SETTLE = 3
 """Turns of the event loop within which an operation that has told its end is over."""
@@ -57,6 +63,12 @@ class SessionPool(Protocol):
 
     def could_run(self, work: Work) -> bool: ...
 
+    def is_returning(self, node_id: NodeId) -> bool:
+        """Whether that engine comes back by itself if it is gone, and may be waited for."""
+
+    def is_free(self, work: Work) -> bool:
+        """Whether it would get a session at once, with nobody waiting for one."""
+
     def position(self, query_id: QueryId) -> int | None: ...
 
 
@@ -81,6 +93,7 @@ class SparkSide:
     """Puts on record that a change starts, and raises if that cannot be done."""
     wall: Clock
     work_of: WorkOf = lambda _statement, _reads: ANYWHERE
+    suspects: Suspects = field(default_factory=Suspects)
 
     def key(self, statement: Statement) -> Key:
         """Under what a description of the statement holds now."""
@@ -91,6 +104,14 @@ class SparkSide:
         known = self.descriptions.find(self.key(statement))
         return self.work_of(statement, () if known is None else known.reads)
 
+    def is_trifle(self, statement: Statement) -> bool:
+        """Whether Spark was asked about it before, it has little to read, and a session lies idle for it."""
+        known = self.descriptions.find(self.key(statement))
+        if known is None:
+            return False
+        work = self.work_of(statement, known.reads)
+        return work.cost_bytes <= TRIFLE_BYTES and self.pool.is_free(work)
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -100,10 +121,48 @@ class Lost:
     error: BailiwickError
     heap_bytes_min: int = 0
     """What another engine needs to fare better."""
+    is_suspect: bool = False
+    """Whether it is one of several of which one cost the engine its memory."""
 
 
 class Silence(Exception):  # noqa: N818  (it says what was heard)
     """The engine shows no sign of life."""
+
+
+class Loss:
+    """How an engine left a lease in the lurch, if it did.
+
+    Use as a context: inside, its loss or its silence spoils the lease and ends the block. Nothing is raised.
+    """
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self.cause: EngineLost | Silence | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, EngineLost | Silence):
+            return False
+        self._lease.spoil("no sign of life" if isinstance(error, Silence) else "engine lost")
+        self.cause = error
+        return True
+
+    async def told(self, side: SparkSide, *, is_suspect: bool = False) -> Lost:
+        """What to tell of it. It may take a moment: the lease is better over by then.
+
+        `is_suspect`: another query may have been the cause, if it was for lack of memory.
+        """
+        engine = self._lease.engine
+        if isinstance(self.cause, Silence):
+            return Lost(engine, failures.stalled(side.limits.stream_idle_s))
+        error = failures.engine_lost(await engine.explain_loss(), str(self.cause), is_suspect=is_suspect)
+        if error.details.get("reason") != OUT_OF_MEMORY:
+            return Lost(engine, error)
+        return Lost(engine, error, self._lease.heap_bytes + (not is_suspect), is_suspect)
 
 
 @asynccontextmanager

@@ -246,12 +246,7 @@ def _recorded(found: Submission, outcome: Outcome) -> Result:
 
 
 def _told_again(found: Submission, broke: Broke) -> BailiwickError:
-    again = "It was sent before with the same idempotency key, and was not run again."
-    if broke.is_unknown:
-        again = (
-            "Whether it changed anything is not known. It was sent before with the same idempotency key, and "
-            "is not run again. Look at what it would have changed before you send it with another key."
-        )
+    again = "It was sent before with the same idempotency key, and was not run again: another key runs it."
     error = BailiwickError(
         broke.code,
         f"{broke.message} {again}",

@@ -144,6 +144,10 @@ class SystemTables:
         """Every table there is, with its columns."""
         return {name: table.schema for name, table in self._tables.items()}
 
+    async def rows(self, name: SystemName, principal: Principal) -> pa.Table:
+        """All that the principal may see of one table now. KeyError if there is none of that name."""
+        return await self._tables[name].fetch(principal, NOTHING_KNOWN)
+
     async def route(self, sql: str) -> SystemQuery | None:
         """The statement, if it is about system tables; see `routing.route` for what it raises."""
         if not mentions_system(sql):
@@ -240,7 +244,7 @@ def _query_row(query: Query, now: float) -> dict[str, Any]:
         "created_at": _microseconds(query.created_at),
         "started_at": _microseconds(query.started_at),
         "finished_at": _microseconds(query.finished_at),
-        "elapsed_ms": round((end - query.created_at) * 1000, 3),
+        "elapsed_ms": round(_since(query.created_at, end) * 1000, 3),
         "queued_ms": _queued_ms(query, end),
         "rows": query.rows,
         "bytes": query.bytes,
@@ -267,11 +271,16 @@ def _queued_ms(query: Query, end: float) -> float | None:
     since: float | None = query.created_at
     for moment in query.story:
         if since is not None:
-            queued_s += moment.at - since
+            queued_s += _since(since, moment.at)
         since = moment.at if moment.state is State.QUEUED else None
     if since is not None:
-        queued_s += end - since
+        queued_s += _since(since, end)
     return round(queued_s * 1000, 3)
+
+
+def _since(then: float, now: float) -> float:
+    """Never less than nothing: the clock of the machine may have been set back between."""
+    return max(0.0, now - then)
 
 
 def _node_row(node: Node) -> dict[str, Any]:

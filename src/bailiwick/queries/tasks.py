@@ -45,6 +45,7 @@ TASKS_SCHEMA = pa.schema(
         pa.field("input_rows", pa.int64()),
         pa.field("output_rows", pa.int64()),
         pa.field("bytes", pa.int64()),
+        pa.field("spilled_bytes", pa.int64()),
     ]
 )
 
@@ -161,4 +162,5 @@ def _row(told: NodeTask, *, is_counted: bool) -> dict[str, Any]:
         "input_rows": task.input_rows if is_counted else None,
         "output_rows": task.output_rows if is_counted else None,
         "bytes": task.read_bytes if is_counted else None,
+        "spilled_bytes": task.spilled_bytes if is_counted else None,
     }

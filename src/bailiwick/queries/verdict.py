@@ -63,7 +63,7 @@ def decide(principal: Principal, description: Description) -> Verdict:
 
 def _refusals_of_kind(description: Description) -> list[Refusal]:
     match description.kind:
-        case Kind.READ | Kind.SHOWS | Kind.CHANGE:
+        case Kind.READ | Kind.SHOWS | Kind.CHANGE | Kind.OWN:
             return []
         case Kind.SESSION:
             because = (

@@ -30,10 +30,13 @@ class Delivery:
         segment_bytes = min(config.window_bytes // 8, SEGMENT_BYTES_MAX)
         # Two segments on their way to disk and one on its way back count as memory too.
         self._window_bytes_max = config.window_bytes - 3 * segment_bytes
+        self._shrunk_bytes_max = segment_bytes
+        self._is_memory_short = spool.is_memory_short
         self._backlog = Backlog(spool, bytes_max=config.spool_bytes_max, segment_bytes=segment_bytes)
         self._window: deque[Frame] = deque()
         self._window_bytes = 0
         self._is_finished = False
+        self._is_begun = False
         self._is_closed = False
         self._is_read = False
         self._error: BailiwickError | None = None
@@ -47,6 +50,11 @@ class Delivery:
     @property
     def memory_bytes(self) -> int:
         return self._window_bytes + self._backlog.memory_bytes
+
+    @property
+    def is_unfetched(self) -> bool:
+        """Whether all of it is here, and its reader has not come yet."""
+        return self._is_finished and not self._is_begun
 
     @property
     def disk_bytes(self) -> int:
@@ -67,9 +75,7 @@ class Delivery:
         if self._idle_timer is None:
             self._watch_reader()
         weight = weight_bytes(frame)
-        if self._backlog.is_empty and (
-            not self._window or self._window_bytes + weight <= self._window_bytes_max
-        ):
+        if self._backlog.is_empty and (not self._window or self._window_bytes + weight <= self._room_bytes()):
             if not self._window:
                 self._taken_at = asyncio.get_running_loop().time()
             self._window.append(frame)
@@ -78,6 +84,10 @@ class Delivery:
             await self._backlog.append(frame)
         self.memory_bytes_peak = max(self.memory_bytes_peak, self.memory_bytes)
         self._wake()
+
+    def _room_bytes(self) -> int:
+        """What the window may hold now."""
+        return self._shrunk_bytes_max if self._is_memory_short() else self._window_bytes_max
 
     def finish(self) -> None:
         """Nothing more will come. What is here stays for the reader."""
@@ -99,6 +109,7 @@ class Delivery:
 
     async def frames(self) -> AsyncIterator[Frame]:
         """What was put, in order. For one reader, once."""
+        self._is_begun = True
         while True:
             if self._error is not None:
                 raise self._error

@@ -33,8 +33,16 @@ class Spool:
     """The room all results share."""
 
     def __init__(
-        self, directory: Path, *, total_bytes_max: int, file_bytes_max: int = FILE_BYTES_MAX, threads: int = 2
+        self,
+        directory: Path,
+        *,
+        total_bytes_max: int,
+        file_bytes_max: int = FILE_BYTES_MAX,
+        threads: int = 2,
+        is_memory_short: Callable[[], bool] = lambda: False,
     ) -> None:
+        """While `is_memory_short`, results hold less in memory and more here."""
+        self.is_memory_short = is_memory_short
         self.file_bytes_max = file_bytes_max
         self._directory = directory
         self._total_bytes_max = total_bytes_max

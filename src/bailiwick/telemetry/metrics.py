@@ -21,7 +21,7 @@ QUERY_BUCKETS_S: Final = (
 QUEUE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 FACADE_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 5.0)
 
-DOORS: Final = frozenset({"flight_sql", "http", "internal"})
+DOORS: Final = frozenset({"flight_sql", "spark_connect", "http", "internal"})
 KINDS: Final = frozenset({"read", "change", "shows", "session", "administration", "system"})
 OUTCOMES: Final = frozenset({"finished", "failed", "cancelled", "refused"})
 SESSION_STATES: Final = ("idle", "leased", "warming")

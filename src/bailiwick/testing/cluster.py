@@ -22,6 +22,7 @@ _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _MASTER_UP = r"Starting Spark master at (spark://\S+)"
 _WORKER_UP = r"Successfully registered with master"
+_REGISTERED = "Successfully registered with driver"
 _LOOPBACK = ("--host", "127.0.0.1", "--webui-port", "0")
 _JAVA_OPTIONS = (
     "-Xmx256m",
@@ -45,6 +46,11 @@ class Cluster:
     def executor_pids(self) -> list[int]:
         """The executors that run now, those of workers that died included as long as they live."""
         return [pid for worker in self.workers for pid in _executors_of_group(worker.pid)]
+
+    @property
+    def registered_executor_pids(self) -> list[int]:
+        """Those of them that have come up far enough to be given tasks."""
+        return [pid for pid in self.executor_pids if _is_registered(pid)]
 
     def start_master(self) -> None:
         """Also again: at the same address as before, with what the one before knew."""
@@ -111,6 +117,15 @@ def standalone_cluster(
         yield cluster
     finally:
         cluster.end()
+
+
+def _is_registered(executor: int) -> bool:
+    """An executor says so in the file beside which it runs."""
+    try:
+        said = Path(psutil.Process(executor).cwd()) / "stderr"
+        return _REGISTERED in said.read_text(errors="replace")
+    except (psutil.Error, OSError):
+        return False
 
 
 def _executors_of_group(group: int) -> list[int]:

@@ -104,7 +104,7 @@ async def running_engine(
     port = await asyncio.to_thread(facade.start)
     try:
         engine = EmbeddedEngine(
-            config,
+            config.model_copy(update={"quick_compile": True}),
             directory,
             catalog_uri=f"http://127.0.0.1:{port}/iceberg",
             credential=CREDENTIAL,

@@ -110,6 +110,7 @@ class ScriptedSession(EngineSession):
         self.locale: tuple[str, bool] | None = None
         self._engine = engine
         self._running: dict[OperationId, asyncio.Event] = {}
+        self._leases: dict[OperationId, LeaseId] = {}
         self._interruptible: set[OperationId] = set()
         self._lost = asyncio.Event()
 
@@ -121,8 +122,9 @@ class ScriptedSession(EngineSession):
         timeout_s: float,
         parameters: Sequence[ParameterValue] = (),
         principal: str = "",
+        standing: LeaseId | None = None,
     ) -> Description:
-        del lease, timeout_s, parameters, principal
+        del lease, timeout_s, parameters, principal, standing
         self._check_alive()
         answer = self._engine.answers.get(sql, Answer())
         if isinstance(answer.error, BailiwickError):
@@ -147,6 +149,7 @@ class ScriptedSession(EngineSession):
         self._engine.executed.append(Executed(self.handle, lease, sql, reattachable, tuple(parameters)))
         answer = self._engine.answers.get(sql, Answer())
         interrupted = self._running[operation] = asyncio.Event()
+        self._leases[operation] = lease
         if not answer.ignores_interrupts:
             self._interruptible.add(operation)
         if answer.is_at_once and answer.error is not None:
@@ -154,13 +157,14 @@ class ScriptedSession(EngineSession):
             raise answer.error
         if answer.is_silent and answer.hold is not None:
             await _first(answer.hold, interrupted, self._lost)
+            self._check_alive()
         tables = answer.tables or (pa.table({}),)
         yield Batch(_stream(tables[0]), tables[0].num_rows)
         if answer.hold is not None:
             await _first(answer.hold, interrupted, self._lost)
         self._check_alive()
         # An operation whose iterator is closed at the yield above runs on, as in Spark.
-        del self._running[operation]
+        self._running.pop(operation, None)
         if interrupted.is_set():
             raise BailiwickError(Code.QUERY_CANCELLED, "cancelled")
         if answer.error is not None:
@@ -202,6 +206,19 @@ class ScriptedSession(EngineSession):
     @property
     def is_settled(self) -> bool:
         return not self._running and not self._lost.is_set()
+
+    async def settle_lease(self, lease: LeaseId, timeout_s: float) -> bool:
+        del timeout_s
+        for operation in self._under(lease):
+            if operation in self._interruptible:
+                self._running.pop(operation).set()
+        return self.is_lease_settled(lease)
+
+    def is_lease_settled(self, lease: LeaseId) -> bool:
+        return not self._under(lease) and not self._lost.is_set()
+
+    def _under(self, lease: LeaseId) -> list[OperationId]:
+        return [operation for operation in self._running if self._leases[operation] == lease]
 
     async def close(self) -> None:
         self.is_closed = True

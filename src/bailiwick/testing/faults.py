@@ -45,10 +45,13 @@ class Blow(StrEnum):
     """Every connection breaks, and no new one is made."""
     HUNG = "hung"
     SLOW = "slow"
+    FLAPPING = "flapping"
+    """Cut and whole again, several times a second."""
 
 
 SLOW_BYTES_PER_S = 400_000
 SLOW_LATENCY_S = 0.1
+FLAPS_EVERY_S = 0.4
 _EFFECT_WITHIN_S = 10.0
 _POLL_S = 0.01
 
@@ -122,7 +125,7 @@ def _chosen(candidates: Sequence[Hit], fault: Fault, random: Random) -> list[Hit
     return list(candidates) if is_whole else [random.choice(candidates)]
 
 
-def _break(line: Line, blow: Literal[Blow.RESET, Blow.CUT, Blow.HUNG, Blow.SLOW]) -> None:
+def _break(line: Line, blow: Literal[Blow.RESET, Blow.CUT, Blow.HUNG, Blow.SLOW, Blow.FLAPPING]) -> None:
     match blow:
         case Blow.RESET:
             line.reset()
@@ -132,6 +135,8 @@ def _break(line: Line, blow: Literal[Blow.RESET, Blow.CUT, Blow.HUNG, Blow.SLOW]
             line.hang()
         case Blow.SLOW:
             line.slow(bytes_per_s=SLOW_BYTES_PER_S, latency_s=SLOW_LATENCY_S)
+        case Blow.FLAPPING:
+            line.flap(every_s=FLAPS_EVERY_S)
         case _:
             assert_never(blow)
 

@@ -22,7 +22,13 @@ READY = re.compile(r"^ready grpc=(?P<grpc>\S+) http=(?P<http>\S+)$", re.MULTILIN
 READY_S = 240.0
 STOP_S = 40.0
 POLL_S = 0.05
-SMALL: Mapping[str, str] = {"BAILIWICK__ENGINE__MEMORY": "2g", "BAILIWICK__ENGINE__START_TIMEOUT_S": "240"}
+SHORT_LIVED: Mapping[str, str] = {"BAILIWICK__ENGINE__QUICK_COMPILE": "true"}
+"""For engines that end before thorough compiling would have paid."""
+SMALL: Mapping[str, str] = {
+    "BAILIWICK__ENGINE__MEMORY": "2g",
+    "BAILIWICK__ENGINE__START_TIMEOUT_S": "240",
+    **SHORT_LIVED,
+}
 """Settings for a machine that tests share with others."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from bailiwick.testing.daemon import Daemon
-from bailiwick.testing.gateway import clean_environment, command
+from bailiwick.testing.gateway import SHORT_LIVED, clean_environment, command
 
 READY = r"^ready node=\S+ engine=(\S+)$"
 
@@ -54,7 +54,7 @@ class KeptEngine:
             self.directory,
             self.node_id,
             [command(), "engine", *words, *self.arguments],
-            clean_environment(self.settings),
+            clean_environment({**SHORT_LIVED, **self.settings}),
         )
 
     def wait_joined(self) -> str:

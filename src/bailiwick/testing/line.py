@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 Target = Callable[[], tuple[str, int]]
 """Where the line leads now; asked anew for each connection, as a restarted part has another port."""
@@ -38,6 +39,8 @@ class _State:
     flows: asyncio.Event = field(default_factory=asyncio.Event)
     refuses: bool = False
     pace: Pace = field(default_factory=Pace)
+    turn: asyncio.TimerHandle | None = None
+    """When it flaps: the next time."""
 
 
 class Line:
@@ -74,6 +77,10 @@ class Line:
         pace = Pace(bytes_per_s, latency_s)
         self._do(lambda: setattr(self._state, "pace", pace))
 
+    def flap(self, *, every_s: float) -> None:
+        """Be cut and whole by turns, beginning with a cut."""
+        self._do(lambda: self._flap(every_s, is_cut=True))
+
     def mend(self) -> None:
         """Be whole again: what hung flows on, what was slow is quick, new connections pass."""
         self._do(self._restore)
@@ -86,7 +93,17 @@ class Line:
 
         asyncio.run_coroutine_threadsafe(act(), self._loop).result(_COMMAND_S)
 
+    def _flap(self, every_s: float, *, is_cut: bool) -> None:
+        if is_cut:
+            self._refuse()
+        else:
+            self._state.refuses = False
+        self._state.turn = self._loop.call_later(every_s, partial(self._flap, every_s, is_cut=not is_cut))
+
     def _restore(self) -> None:
+        if self._state.turn is not None:
+            self._state.turn.cancel()
+        self._state.turn = None
         self._state.refuses = False
         self._state.pace = Pace()
         self._state.flows.set()

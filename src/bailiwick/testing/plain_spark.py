@@ -9,7 +9,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from bailiwick.engines.java import find_java
+from bailiwick.engines.launch import QUICK_COMPILE
 
 ANSWER_S = 540.0
 _PROGRAM = r"""
@@ -25,33 +28,40 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-asked = json.load(sys.stdin)
 spark = (
     SparkSession.builder.master("local[2]").appName("plain").config("spark.ui.enabled", "false")
     .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     .config("spark.sql.ansi.enabled", "true").config("spark.sql.session.timeZone", "UTC")
-    .config("spark.sql.shuffle.partitions", "4").config("spark.sql.warehouse.dir", asked["directory"])
+    .config("spark.sql.shuffle.partitions", "4").config("spark.sql.warehouse.dir", sys.argv[1])
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("OFF")
-for name, path in asked["tables"].items():
-    spark.read.parquet(path).createOrReplaceTempView(name)
-if asked["examples"]:
+
+def examples():
     for (name,) in spark.sql("SHOW FUNCTIONS").collect():
         if name.isidentifier():
             told = spark.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()
-            print(json.dumps({"function": name, "text": "\n".join(row[0] for row in told)}))
-for statement in asked["statements"]:
+            yield {"function": name, "text": "\n".join(row[0] for row in told)}
+
+def answer(session, statement):
     try:
-        table = spark.sql(statement).toArrow()
+        table = session.sql(statement).toArrow()
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-        print(json.dumps({"table": base64.b64encode(sink.getvalue()).decode()}))
+        return {"table": base64.b64encode(sink.getvalue()).decode()}
     except PySparkException as error:
-        print(json.dumps({"error": error.getCondition() or type(error).__name__}))
+        return {"error": error.getCondition() or type(error).__name__}
     except Exception as error:
-        print(json.dumps({"error": type(error).__name__}))
+        return {"error": type(error).__name__}
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    session = spark.newSession()
+    for name, path in asked["tables"].items():
+        session.read.parquet(path).createOrReplaceTempView(name)
+    told = [*examples()] if asked["examples"] else [answer(session, each) for each in asked["statements"]]
+    print(json.dumps(told), flush=True)
 """
 
 
@@ -63,49 +73,76 @@ class PlainAnswer:
     error: str | None
 
 
-def plain_answers(
-    statements: Sequence[str], directory: Path, tables: Mapping[str, Path] | None = None
-) -> list[PlainAnswer]:
-    """What Spark says to each statement, in order."""
-    lines = _run(statements, directory, tables or {}, examples=False)
-    return [_answer(line) for line in lines]
+@dataclass(frozen=True, slots=True)
+class PlainSpark:
+    """One that runs. What is asked at once is asked in a session of its own."""
+
+    process: "subprocess.Popen[str]"
+    errors: Path
+
+    def answers(
+        self, statements: Sequence[str], tables: Mapping[str, Path] | None = None
+    ) -> list[PlainAnswer]:
+        """What Spark says to each statement, in order."""
+        return [_answer(told) for told in self._ask(statements, tables or {}, examples=False)]
+
+    def function_examples(self) -> dict[str, list[str]]:
+        """The statements by which Spark's own documentation shows its functions, by function."""
+        told = self._ask((), {}, examples=True)
+        return {each["function"]: _examples(each["text"]) for each in told}
+
+    def _ask(
+        self, statements: Sequence[str], tables: Mapping[str, Path], *, examples: bool
+    ) -> list[dict[str, Any]]:
+        asked = {
+            "statements": list(statements),
+            "tables": {name: str(path) for name, path in tables.items()},
+            "examples": examples,
+        }
+        assert self.process.stdin is not None  # noqa: S101 - both are pipes
+        assert self.process.stdout is not None  # noqa: S101
+        # Whoever is killed answers with the end of the file.
+        overdue = threading.Timer(ANSWER_S, self.process.kill)
+        overdue.start()
+        try:
+            self.process.stdin.write(json.dumps(asked) + "\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                if line.startswith("["):
+                    told: list[dict[str, Any]] = json.loads(line)
+                    return told
+        finally:
+            overdue.cancel()
+        raise RuntimeError(f"plain Spark did not answer: {self.errors.read_text(errors='replace')[-2000:]}")
 
 
-def function_examples(directory: Path) -> dict[str, list[str]]:
-    """The statements by which Spark's own documentation shows its functions, by function."""
-    lines = _run((), directory, {}, examples=True)
-    return {line["function"]: _examples(line["text"]) for line in lines if "function" in line}
-
-
-def _run(
-    statements: Sequence[str], directory: Path, tables: Mapping[str, Path], *, examples: bool
-) -> list[dict[str, Any]]:
-    asked = {
-        "statements": list(statements),
-        "tables": {name: str(path) for name, path in tables.items()},
-        "directory": str(directory / "plain-warehouse"),
-        "examples": examples,
-    }
+@contextmanager
+def plain_spark(directory: Path) -> Iterator[PlainSpark]:
     java = find_java()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "BAILIWICK"))},
         "JAVA_HOME": str(java.executable.parent.parent),
-        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options {QUICK_COMPILE} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM],
-        input=json.dumps(asked),
-        env=environment,
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=ANSWER_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"plain Spark ended with {done.returncode}: {done.stderr[-2000:]}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    errors = directory / "plain-spark.errors"
+    with (
+        errors.open("w") as sink,
+        subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(directory / "plain-warehouse")],
+            env=environment,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            text=True,
+        ) as process,
+    ):
+        try:
+            yield PlainSpark(process, errors)
+        finally:
+            # Its Java ends with it: it reads the other end of a pipe that is gone then.
+            process.kill()
 
 
 def _answer(line: Mapping[str, str]) -> PlainAnswer:

@@ -60,6 +60,8 @@ class ScriptedQueries:
         """Done, and in all, of whatever runs."""
         self.waiting: int | None = None
         """The place in the queue of whatever runs."""
+        self.is_idle = False
+        """Whether an engine lies idle for whatever comes."""
 
     def hold(self, sql: str) -> asyncio.Event:
         """From now on the script stops after its first batch, until the event is set."""
@@ -98,6 +100,9 @@ class ScriptedQueries:
         if run is None or run.statement.principal != by:
             raise BailiwickError(Code.INVALID_ARGUMENTS, "no such query")
         run.cancelling.set()
+
+    def is_trifle(self, statement: Statement) -> bool:
+        return self.is_idle and statement.sql in self.scripts
 
     def progress(self, query_id: QueryId) -> tuple[int, int] | None:
         return None if self._living(query_id) is None else self.tasks

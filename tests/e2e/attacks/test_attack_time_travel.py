@@ -9,6 +9,8 @@ from bailiwick.testing.policy_house import House
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+SIDE_BY_SIDE = True
+
 FIRST, ALL = 16, 24
 """People whom ana may see, of the first version and of the last."""
 OPTIONS = (

@@ -47,6 +47,10 @@ ATTEMPTS: tuple[Attempt, ...] = (
     refused("a jar by its coordinates", "ADD JAR 'ivy://org.example:evil:1.0'"),
     refused("a file", "ADD FILE '/etc/passwd'"),
     refused("an archive", "ADD ARCHIVE '/tmp/evil.zip'"),
+    refused(
+        "a class as a type",
+        'SELECT from_json(\'{}\', \'{"type":"udt","class":"org.apache.spark.ml.linalg.VectorUDT"}\')',
+    ),
     refused("jars that are listed", "LIST JARS"),
     refused("files that are listed", "LIST FILES"),
 )

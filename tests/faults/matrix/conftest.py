@@ -5,26 +5,32 @@ from typing import Any
 
 import pytest
 
+from faults.matrix.plan import Cell
+from faults.matrix.record import FILE, Record
 from faults.matrix.street import Street
-from faults.matrix.table import Matrix
+from faults.matrix.table import lines
 
-MATRIX = Matrix()
+RECORD = Record(FILE)
 
 
 @pytest.fixture(scope="module")
-def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
-    built = Street(lambda: tmp_path_factory.mktemp("house"))
+def street(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
+    wanted = [
+        item.callspec.params["cell"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "cell" in item.callspec.params
+    ]
+    built = Street(
+        lambda: tmp_path_factory.mktemp("house"),
+        [cell for cell in wanted if isinstance(cell, Cell)],
+        RECORD,
+    )
     yield built
     built.close()
 
 
-@pytest.fixture(scope="session")
-def matrix() -> Matrix:
-    return MATRIX
-
-
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if MATRIX.outcomes:
+    if RECORD.outcomes:
         terminalreporter.section("faults × phases of a query's life")
-        for line in MATRIX.lines():
+        for line in lines(RECORD):
             terminalreporter.write_line(line)

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from random import Random
 
-from bailiwick.testing.asking import value, wait_until
+from bailiwick.testing.asking import rows, wait_until
 from bailiwick.testing.faults import Part
 from bailiwick.testing.inside import Inside
 from bailiwick.testing.keepers import KeptEngine, admitting, new_token_file
 from bailiwick.testing.line import Line, laid
-from faults.matrix.houses import WELL_WITHIN_S, GatewayHouse
+from faults.matrix.houses import PLACES, WELL_WITHIN_S, GatewayHouse
 
 NAMES = ("left", "right")
 
@@ -19,9 +20,9 @@ NAMES = ("left", "right")
 class FleetHouse(GatewayHouse):
     """The gateway keeps its ports over restarts, so that keepers find it again."""
 
-    places = len(NAMES)
-
-    def __init__(self, directory: Path, stack: ExitStack) -> None:
+    def __init__(self, directory: Path, stack: ExitStack, *, forgives: bool = True) -> None:
+        """Where engines are hit again and again on purpose, the gateway `forgives`: it holds none down."""
+        self._forgives = forgives
         self._http_port = _free_port()
         self._token_file = new_token_file(directory / "keeper-token")
         ports = {name: _free_port() for name in NAMES}
@@ -35,7 +36,7 @@ class FleetHouse(GatewayHouse):
             engine.start()
         # It is not ready before an engine has joined, as it has none of its own.
         super().__init__(directory, stack)
-        self._wait_all_healthy()
+        self.wait_all_healthy()
 
     def pids(self, part: Part, node_id: str | None) -> Sequence[int]:
         engines = [engine for name, engine in self._engines.items() if node_id in (None, name)]
@@ -50,6 +51,11 @@ class FleetHouse(GatewayHouse):
     def lines(self, node_id: str | None) -> Sequence[Line]:
         return [line for name, line in self._lines_to.items() if node_id in (None, name)]
 
+    def gather(self, random: Random) -> str | None:
+        node_id = random.choice(NAMES)
+        self.inside.keep_to(node_id)
+        return node_id
+
     def mend(self) -> None:
         super().mend()
         for engine in self._engines.values():
@@ -57,14 +63,18 @@ class FleetHouse(GatewayHouse):
 
     def wait_well(self) -> None:
         super().wait_well()
-        self._wait_all_healthy()
+        self.wait_all_healthy()
 
-    def _wait_all_healthy(self) -> None:
-        healthy = "SELECT count(*) FROM system.runtime.nodes WHERE health = 'healthy'"
-        wait_until("all healthy", lambda: value(self.gateway, healthy) == len(NAMES), WELL_WITHIN_S)
+    def health(self) -> dict[str, str]:
+        """The condition of each engine, as the gateway tells it."""
+        return dict(rows(self.gateway, "SELECT node_id, health FROM system.runtime.nodes"))
+
+    def wait_all_healthy(self) -> None:
+        healthy = dict.fromkeys(NAMES, "healthy")
+        wait_until("all healthy", lambda: self.health() == healthy, WELL_WITHIN_S)
 
     def _inside(self, directory: Path) -> Inside:
-        return Inside(directory, detours=self._detours)
+        return Inside(directory, detours=self._detours, forgives=self._forgives)
 
     def _settings(self) -> dict[str, str]:
         return {
@@ -82,7 +92,7 @@ class FleetHouse(GatewayHouse):
             directory / name,
             f"http://127.0.0.1:{self._http_port}",
             self._token_file,
-            arguments=("--port", str(port), "--memory", "1g", "--cores", "1"),
+            arguments=("--port", str(port), "--memory", "1g", "--cores", str(PLACES)),
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -19,19 +20,25 @@ from bailiwick.testing.line import Line, laid
 NUMBERS = f"lake.{GATED_NAMESPACE}.numbers"
 NUMBERS_COUNT = 9_600
 FILES = 24
+PLANNED = f"lake.{GATED_NAMESPACE}.planned"
+"""The same numbers, for whoever is to be held while it is planned."""
 WELL_WITHIN_S = 120.0
+PLACES = 5
+"""Queries that an engine runs at once: one more queues."""
 
 SETTINGS = {
     "BAILIWICK__ENGINE__MEMORY": "1g",
-    # One query at a time, so that a second one queues.
-    "BAILIWICK__POOL__SESSIONS": "1",
+    # As many as are held in the middle of their lives; one more queues.
+    "BAILIWICK__POOL__SESSIONS": str(PLACES),
     "BAILIWICK__POOL__LONG_RUNNING_MAX": "0",
     # A hanging engine is noticed soon, and no query outlives a cell.
     "BAILIWICK__LIMITS__STREAM_IDLE_S": "3",
     "BAILIWICK__LIMITS__TIMEOUT_S": "90",
 }
 
-# Some seconds of work in a dozen tasks, of which each gives rows as soon as it is done.
+# Each file is read by a task of its own.
+_APART = "'read.split.open-file-cost' = '134217728', 'read.split.adaptive-size.enabled' = 'false'"
+# Some seconds of work in two dozen tasks, of which each gives rows as soon as it is done.
 READ = f"SELECT n, sha2(repeat(cast(n AS STRING), 12000), 512) AS digest FROM {NUMBERS}"
 # More than all buffers between engine and client hold, so that a slow client keeps it from being finished.
 WIDE = f"SELECT n, repeat(sha2(cast(n AS STRING), 512), 64) AS digest FROM {NUMBERS}"
@@ -46,9 +53,6 @@ class Kind(StrEnum):
 
 class GatewayHouse(House):
     """One gateway with an engine of its own. It can be started again on its data; the line stays."""
-
-    places = 1
-    """Queries that it runs at once: one more queues."""
 
     def __init__(self, directory: Path, stack: ExitStack, cluster: Cluster | None = None) -> None:
         self._directory = directory
@@ -79,6 +83,11 @@ class GatewayHouse(House):
     def lines(self, node_id: str | None) -> Sequence[Line]:
         del node_id  # There is one engine.
         return [self._line]
+
+    def gather(self, random: Random) -> str | None:
+        """Have all queries run on one engine, until `inside.open_all`. Which one, if there are several."""
+        del random  # There is one engine.
+        return None
 
     def mend(self) -> None:
         if self._cluster is not None:
@@ -120,10 +129,11 @@ class GatewayHouse(House):
         life.close()
 
     def furnish(self) -> None:
-        """Make the table that everything is about."""
+        """Make the tables that everything is about."""
         rows(self.gateway, f"CREATE NAMESPACE lake.{GATED_NAMESPACE}")
         filled = f"SELECT id AS n FROM range(0, {NUMBERS_COUNT}, 1, {FILES})"
-        rows(self.gateway, f"CREATE TABLE {NUMBERS} USING iceberg AS {filled}")
+        for table in (NUMBERS, PLANNED):
+            rows(self.gateway, f"CREATE TABLE {table} USING iceberg TBLPROPERTIES ({_APART}) AS {filled}")
 
     def answer(self, sql: str) -> pa.Table:
         """The answer of a single run that nothing disturbs, sorted. Asked for before anything breaks."""

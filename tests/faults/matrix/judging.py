@@ -23,7 +23,8 @@ class End:
 
     table: pa.Table | None
     told: Told | None
-    elapsed_s: float = 0.0
+    at_s: float = 0.0
+    """When it had it, by the monotonic clock."""
 
 
 def what(end: End, known: Known = ()) -> str:
@@ -31,7 +32,7 @@ def what(end: End, known: Known = ()) -> str:
     if end.told is not None:
         return end.told.code
     attempts = max((int(row.get("attempts") or 1) for row in known), default=1)
-    return "retried and finished" if attempts > 1 else "finished"
+    return "retried" if attempts > 1 else "finished"
 
 
 def wrong_read(end: End, right: pa.Table) -> str:

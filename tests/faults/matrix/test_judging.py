@@ -1,15 +1,16 @@
 """The matrix would say so: a judge that finds nothing wrong with anything proves nothing."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
-from bailiwick.testing.faults import Blow, Fault, Part
 from bailiwick.testing.told import Told
-from faults.matrix.cells import Cell, Outcome
-from faults.matrix.houses import Kind
+from faults.matrix.cells import Outcome
 from faults.matrix.judging import KEPT_COUNT, End, unrecorded, what, wrong_change, wrong_read
-from faults.matrix.table import Matrix
-from faults.matrix.victims import Phase
+from faults.matrix.plan import CELLS
+from faults.matrix.record import Record
+from faults.matrix.table import NOT_RUN, lines, rows, total
 
 RIGHT = pa.table({"n": [1, 2, 3], "digest": ["a", "b", "c"]})
 ANSWERED = End(RIGHT, None)
@@ -55,16 +56,34 @@ def test_an_answer_without_a_record_is_lost_unless_the_gateway_died() -> None:
 
 def test_an_outcome_says_whether_it_was_tried_again() -> None:
     assert what(ANSWERED, [{"attempts": 1}]) == "finished"
-    assert what(ANSWERED, [{"attempts": 2}]) == "retried and finished"
+    assert what(ANSWERED, [{"attempts": 2}]) == "retried"
     assert what(FAILED, [{"attempts": 3}]) == "EXECUTION_FAILED"
 
 
-def test_the_table_counts_what_is_wrong_and_what_is_lost() -> None:
-    matrix = Matrix()
-    cell = Cell(Kind.SINGLE, Fault(Part.ENGINE, Blow.KILLED), Phase.FIRST_ROW)
-    matrix.outcomes += [Outcome(cell, "finished", 1.0), Outcome(cell, "finished", 2.0, "short", "gone")]
-    heading, _, first, second, _, total = matrix.lines()
-    assert heading.split("  ")[0] == "fault"
-    assert first.split() == ["engine", "killed", "first", "row", "finished", "1.0", "0", "0"]
-    assert second.split()[-2:] == ["1", "1"]
-    assert total.split() == ["all", "2", "cells", "1", "1"]
+def test_the_table_counts_what_is_wrong_and_what_is_lost(tmp_path: Path) -> None:
+    record = Record(tmp_path / "faults.json")
+    first, second, *_ = CELLS
+    record.note([Outcome(first, "finished", 1.0), Outcome(second, "finished", 2.0, "short", "gone")], 9.0)
+    heading, _, hit, *_, total, _ = lines(record)
+    assert heading.split()[:2] == ["fault", "queued"]
+    assert hit.removeprefix(first.strike.name).split()[:3] == ["finished", "finished", "not"]
+    assert hit.split()[-3:] == total.split()[-3:] == ["9", "1", "1"]
+
+
+def test_a_cell_that_was_not_run_is_never_shown_as_anything_else(tmp_path: Path) -> None:
+    record = Record(tmp_path / "faults.json")
+    assert sum(row.count(NOT_RUN) for row in rows(record)) == len(CELLS)
+    assert total(record)[0] == f"0 cells run, {len(CELLS)} not run"
+
+
+def test_what_several_runs_found_is_kept_together_and_the_last_time_counts(tmp_path: Path) -> None:
+    first, second, *_ = CELLS
+    for outcomes in (
+        [Outcome(first, "EXECUTION_FAILED", 1.0, lost="gone"), Outcome(second, "finished", 1.0)],
+        [Outcome(first, "finished", 2.0)],
+    ):
+        Record(tmp_path / "faults.json").note(outcomes, 1.0)
+    known = Record(tmp_path / "faults.json")
+    known.load()
+    assert [each.what for each in known.outcomes.values()] == ["finished", "finished"]
+    assert not any(each.lost for each in known.outcomes.values())

@@ -186,9 +186,16 @@ class Gateway:
             loads = self.loads()
             chosen = LEAST_LOADED.choose(loads, inquiry.work)
             if chosen is not None and self._has_idle(loads, chosen):
-                self._grant(inquiry, self.members[chosen], loads)
+                self._lend_of(self.members[chosen], inquiry, loads)
             elif chosen is None and any(load.idle_sessions for load in loads):
                 self.put_off(inquiry)
+
+    def _lend_of(self, member: Member, inquiry: Inquiry, loads: list[EngineLoad]) -> None:
+        assert inquiry.lease is not None
+        if self.admission.may_start(inquiry.lease):
+            self._grant(inquiry, member, loads)
+        elif self.admission.waits_for_engine(inquiry.lease):
+            self.tell_admission(admission.Recalled(inquiry.lease))
 
     def loads(self) -> list[EngineLoad]:
         long_leases = frozenset(one.lease for one in self.admission.admitted if one.is_long)
@@ -215,8 +222,7 @@ class Gateway:
         self.execution.begin(inquiry, lease, member)
 
     def put_off(self, inquiry: Inquiry) -> None:
-        waits = (one for one in self.admission.admitted if one.lease == inquiry.lease)
-        if inquiry.lease is not None and not any(one.is_put_off for one in waits):
+        if inquiry.lease is not None and not self.admission.waits_for_engine(inquiry.lease):
             self.tell_admission(admission.PutOff(inquiry.lease))
 
     def _refuse(self, inquiry: Inquiry, refuse: admission.Refuse) -> None:

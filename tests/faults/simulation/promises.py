@@ -177,9 +177,13 @@ class Promises:
             return
         loads = gateway.loads()
         free = [load for load in loads if load.idle_sessions]
-        # One that was put off counts for its tenant as if it ran: it must find room when its engine is free.
-        running = Counter(one.tenant for one in gateway.admission.admitted)
-        cap = gateway.admission.limits.running_per_tenant_max or len(gateway.admission.admitted) + 1
+        # One that was put off counts for its tenant from when its engine is free: the next place is its.
+        admitted = gateway.admission.admitted
+        running = Counter(one.tenant for one in admitted if one.counts_for_tenant)
+        started = Counter(one.tenant for one in admitted if one.started_at is not None)
+        cap = gateway.admission.limits.running_per_tenant_max or len(admitted) + 1
+        for tenant, count in started.items():
+            self._require(count <= cap, "a tenant runs no more than it may", tenant, gateway.admission)
         waiting = {
             lease: inquiry
             for lease, inquiry in gateway.requests.items()

@@ -1,29 +1,19 @@
-"""One small gateway for every real client here, and a line for each file that says how many cases it ran.
+"""A schema of its own for every real client, and a line for each file that says how many cases it ran.
 
 A client that cannot be had on a machine (no node, say) is counted as not run, with the
 reason: never as passed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bailiwick.testing.gateway import RunningGateway, running_gateway
-
 HERE = Path(__file__).parent
 OUTCOMES = ("passed", "failed", "not run")
 COUNTS: dict[str, Counter[str]] = defaultdict(Counter)
 REASONS: dict[str, set[str]] = defaultdict(set)
-
-
-@pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
-    small = {"BAILIWICK__ENGINE__MEMORY": "1g"}
-    with running_gateway(tmp_path_factory.mktemp("clients") / "data", settings=small) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -75,5 +75,6 @@ def test_every_guide_of_a_client_is_run() -> None:
     with_code = {
         page.stem for page in GUIDES.glob("*.md") if re.search(r"```(python|java|js)\n", page.read_text())
     }
-    # What is about certificates needs a gateway with some; what is about traces, a collector.
-    assert with_code - {"tls", "tracing"} == run
+    # What is about certificates needs a gateway with some; what is about traces, a collector. PySpark's is
+    # run with the other tests of its door.
+    assert with_code - {"tls", "tracing", "pyspark"} == run

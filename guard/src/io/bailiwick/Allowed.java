@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PipeOperator;
+import org.apache.spark.sql.catalyst.expressions.ScalaUDF;
 import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -35,7 +36,8 @@ final class Allowed {
       Unpivot.class, Pivot.class, Sample.class, Repartition.class, RepartitionByExpression.class,
       RebalancePartitions.class, ResolvedHint.class, MergeRows.class, PipeOperator.class, WindowGroupLimit.class,
       ResolvedIdentifier.class, ResolvedNamespace.class, CurrentNamespace$.class, ResolvedV2View.class,
-      ResolvedNonPersistentFunc.class, ResolvedPersistentFunc.class, Barrier.class);
+      ResolvedNonPersistentFunc.class, ResolvedPersistentFunc.class, CollectMetrics.class, EventTimeWatermark.class,
+      Transpose.class, Barrier.class);
 
   /** Commands beyond those that {@link Kinds} knows by their parse. */
   private static final Set<Class<?>> COMMANDS = Set.of(
@@ -56,14 +58,28 @@ final class Allowed {
   private static final Set<String> PACKAGES =
       Set.of("org.apache.spark.sql.catalyst.", "org.apache.spark.unsafe.", "org.apache.iceberg.spark.functions.");
 
+  /** Of what `sampleBy` is made: a function of Spark's own, for which it has no expression. */
+  private static final String SAMPLING = "org.apache.spark.sql.classic.DataFrameStatFunctions$$Lambda";
+
   private Allowed() {}
 
   static void check(LogicalPlan node, Operation operation) {
     Class<?> kind = node.getClass();
-    boolean allowed = NODES.contains(kind) || COMMANDS.contains(kind) || Kinds.isCommand(kind) && kind != Call.class;
+    if (operation.readsOnly() && node instanceof Command && !Kinds.tells(kind)) {
+      throw new Denied(Denied.CHANGES, shortName(kind) + " is more than a query.");
+    }
+    boolean allowed = NODES.contains(kind) || COMMANDS.contains(kind) || Kinds.isCommand(kind) && kind != Call.class
+        || operation.isDedicated() && isOfSession(node);
     if (!allowed || FOR_ADMINISTRATORS.contains(kind) && !operation.mayCall()) {
       throw new Denied(Denied.NOT_ALLOWED, shortName(node.getClass()) + " is not allowed in statements.");
     }
+  }
+
+  /** About temporary views, which only a session of one's own has. Global ones would be everybody's. */
+  private static boolean isOfSession(LogicalPlan node) {
+    return node instanceof CreateViewCommand view && view.viewType() == LocalTempView$.MODULE$
+        || node instanceof DropTempViewCommand drop && drop.ident().namespace().length == 0
+        || node instanceof DescribeTableCommand describe && !describe.isExtended() || node instanceof ResolvedTempView;
   }
 
   static void check(Expression expression) {
@@ -72,6 +88,7 @@ final class Allowed {
         || expression instanceof StaticInvoke invoke && isOurs(invoke.staticObject())
         || expression instanceof Invoke invoke && invoke.targetObject() instanceof Literal target
             && target.value() != null && isOurs(target.value().getClass())
+        || expression instanceof ScalaUDF own && own.function().getClass().getName().startsWith(SAMPLING)
         || expression instanceof ApplyFunctionExpression apply && isOurs(apply.function().getClass())
         || expression instanceof TransformExpression transform && isOurs(transform.function().getClass());
     if (!allowed) {
@@ -80,8 +97,11 @@ final class Allowed {
     }
   }
 
-  /** Whether the command may be about a table of which a person sees only a part. */
+  /** Whether the command may be about a table of which a person sees only a part; null is a look at its columns. */
   static boolean onRestricted(LogicalPlan command) {
+    if (command == null) {
+      return true;
+    }
     boolean isExtended = command instanceof DescribeRelation describe && describe.isExtended()
         || command instanceof DescribeColumn column && column.isExtended();
     return !isExtended && !TELL_ALL.contains(command.getClass());

@@ -95,7 +95,7 @@ final class Analysed {
       if (!policies.loaded(table)) {
         reads.add(name(table.catalog().get(), table.identifier().get()));
       }
-    } else if (node instanceof View view) {
+    } else if (node instanceof View view && !view.isTempView()) {
       reads.add(CollectionConverters.asJava(view.desc().identifier().nameParts()));
     } else if (node instanceof LogicalRelation table && table.catalogTable().isDefined()) {
       reads.add(CollectionConverters.asJava(table.catalogTable().get().identifier().nameParts()));

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.DataType;
@@ -45,7 +46,15 @@ final class Apply extends Rule<LogicalPlan> {
     if (isLast && applied instanceof ExplainCommand explain) {
       return new Explanation(session, explain).hidden();
     }
-    return isLast ? named(applied, operation) : applied;
+    LogicalPlan named = isLast ? named(applied, operation) : applied;
+    return isLast && named instanceof CreateViewCommand view ? kept(view) : named;
+  }
+
+  /** A view of a DataFrame keeps its plan, not its text. */
+  private static LogicalPlan kept(CreateViewCommand view) {
+    return view.copy(view.name(), view.userSpecifiedColumns(), view.comment(), view.collation(), view.properties(),
+        view.originalText(), Wrapping.unwrapped(view.plan()), view.allowExisting(), view.replace(), view.viewType(),
+        view.viewSchemaMode(), view.isAnalyzed(), view.referredTempFunctions());
   }
 
   /** Asked first, because Spark calls this many times for each plan, and to rebuild one costs more than to look. */

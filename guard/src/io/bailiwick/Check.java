@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.DescribeQueryCommand;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -78,6 +79,10 @@ final class Check extends Walk {
       return; // The rows of the round before.
     }
     Allowed.check(plan, operation);
+    if (plan instanceof Transpose && above.peekLast() instanceof CreateViewCommand) {
+      // Its rows were read, under the rules of this moment, when it was analysed; a view is read under those to come.
+      throw new Denied(Denied.NOT_ALLOWED, "A view would keep the rows of a transposed frame.");
+    }
     if (plan instanceof UnionLoop) {
       operation.noteLoop();
     }
@@ -110,7 +115,8 @@ final class Check extends Walk {
     }
     Stamp stamp = stamped.stamp();
     Writes.missing(stamp, Writes.SELECT, relation.name());
-    if (!stamp.isRestricted() || stamp.forPolicy()) {
+    // A view is made without a look at any row, and each use of it comes here again.
+    if (!stamp.isRestricted() || stamp.forPolicy() || above.peekLast() instanceof CreateViewCommand) {
       return;
     }
     boolean isWhole = new Mark(session, stamp.sealed()).isOn(relation) && !stamped.isDerived() && isWrapped(stamp);
@@ -152,7 +158,7 @@ final class Check extends Walk {
 
   private void checkTable(ResolvedTable table) {
     Stamped stamped = Stamped.of(session, table.catalog(), table.table());
-    if (stamped == null) {
+    if (stamped == null || !stamped.isOwn(session)) {
       throw new Denied(Denied.UNSTAMPED, table.name() + " cannot be used here.");
     }
     if (stamped.stamp().isRestricted() && (stamped.isDerived() || !Allowed.onRestricted(above.peek()))) {

@@ -18,6 +18,8 @@ final class Denied extends RuntimeException {
   static final String POLICY = "policy";
   /** A command, function or kind of query that nobody may use here. */
   static final String NOT_ALLOWED = "not_allowed";
+  /** More than a query, in an operation that the gateway took for one. */
+  static final String CHANGES = "changes";
 
   private static final JsonMapper JSON =
       JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();

@@ -20,6 +20,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connect.planner.SparkConnectPlanner;
 import org.apache.spark.sql.connect.plugin.RelationPlugin;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import org.sparkproject.connect.protobuf.Any;
@@ -32,10 +33,11 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>A query is analysed, and so is what only tells (SHOW, DESCRIBE). A change is not: Spark carries out some of them
  * while it analyses (CALL, a MERGE that evolves its table's schema). Only the queries inside it are, for the tables
  * they read. Errors of parsing and analysis are Spark's own. Where the values of parameters are not given, the answer
- * says which types they should have, as far as Spark can tell.
+ * says which types they should have, as far as Spark can tell. Who asks to parse only is told what the text alone says.
  */
 public final class Describe implements RelationPlugin {
   private static final String DESCRIBE = "type.googleapis.com/bailiwick.Describe";
+  private static final String PARSE = "type.googleapis.com/bailiwick.Parse";
   private static final String RUN = "type.googleapis.com/bailiwick.Run";
   private static final String CHECK = "type.googleapis.com/bailiwick.CheckExpression";
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -45,7 +47,7 @@ public final class Describe implements RelationPlugin {
   public Optional<LogicalPlan> transform(byte[] relation, SparkConnectPlanner planner) {
     try {
       Any request = Any.parseFrom(relation);
-      if (!Set.of(DESCRIBE, RUN, CHECK).contains(request.getTypeUrl())) {
+      if (!Set.of(DESCRIBE, PARSE, RUN, CHECK).contains(request.getTypeUrl())) {
         return Optional.empty();
       }
       SQL question = SQL.parseFrom(request.getValue());
@@ -58,11 +60,15 @@ public final class Describe implements RelationPlugin {
       }
       LogicalPlan plan = session.sessionState().sqlParser().parsePlan(question.getQuery());
       Parsed parsed = new Parsed(plan, session.sessionState().catalogManager());
+      boolean own = parsed.isOwn() && Operation.current(session.sparkContext()).isDedicated();
+      if (request.getTypeUrl().equals(PARSE)) {
+        return Optional.of(row(answer(parsed, null, own).toString()));
+      }
       boolean runs = request.getTypeUrl().equals(RUN);
       if (runs || question.getPosArgumentsCount() > 0) {
         parsed.bind(question.getPosArgumentsList().stream().map(planner::transformExpression).toList());
       }
-      return Optional.of(runs ? Analysed.bound(plan, parsed) : row(describe(session, plan, parsed).toString()));
+      return Optional.of(runs ? Analysed.bound(plan, parsed) : row(describe(session, plan, parsed, own).toString()));
     } catch (IOException | AnalysisException error) {
       throw unchecked(error);
     } catch (StackOverflowError error) {
@@ -81,23 +87,25 @@ public final class Describe implements RelationPlugin {
     return deepest;
   }
 
-  private static AnalysisException tooComplex() {
+  static AnalysisException tooComplex() {
     return new AnalysisException("FAILED_TO_PARSE_TOO_COMPLEX", scala.collection.immutable.Map$.MODULE$.empty());
   }
 
-  private static ObjectNode describe(SparkSession session, LogicalPlan plan, Parsed parsed)
+  private static ObjectNode describe(SparkSession session, LogicalPlan plan, Parsed parsed, boolean own)
       throws IOException, AnalysisException {
     Analysed analysed = null;
-    switch (parsed.kind()) {
+    switch (own ? Kinds.OWN : parsed.kind()) {
       case Kinds.READ, Kinds.SHOWS -> analysed = analyse(session, plan, parsed);
       case Kinds.CHANGE -> {
         queriesInside(plan, session.sessionState().catalogManager())
             .forEach(query -> tryReads(session, query, parsed));
         Wanted.types(session, plan, parsed);
       }
+      case Kinds.OWN -> queriesInside(plan, session.sessionState().catalogManager())
+          .forEach(query -> tryReads(session, query, parsed));
       default -> { }
     }
-    return answer(parsed, analysed);
+    return answer(parsed, analysed, own);
   }
 
   /** Null where Spark cannot analyse the statement before its parameters are known. */
@@ -148,11 +156,12 @@ public final class Describe implements RelationPlugin {
     return queries;
   }
 
-  private static ObjectNode answer(Parsed parsed, Analysed analysed) throws IOException, AnalysisException {
+  private static ObjectNode answer(Parsed parsed, Analysed analysed, boolean own)
+      throws IOException, AnalysisException {
     boolean reflects = analysed != null && analysed.reflects;
     boolean read = parsed.kind().equals(Kinds.READ);
     ObjectNode answer = JSON.createObjectNode();
-    answer.put("kind", reflects ? Kinds.SESSION : parsed.kind());
+    answer.put("kind", reflects ? Kinds.SESSION : own ? Kinds.OWN : parsed.kind());
     answer.put("command", reflects ? "reflect" : parsed.command());
     names(answer.putArray("reads"), parsed.reads);
     names(answer.putArray("writes"), parsed.writes);
@@ -174,9 +183,13 @@ public final class Describe implements RelationPlugin {
   }
 
   static LogicalPlan row(String text) {
+    return row(text, DataTypes.StringType);
+  }
+
+  static LogicalPlan row(Object value, DataType type) {
     Attribute column = new AttributeReference(
-        "description", DataTypes.StringType, false, Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
-    return LocalRelation.fromExternalRows(seq(List.of(column)), seq(List.of(RowFactory.create(text))));
+        "description", type, false, Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
+    return LocalRelation.fromExternalRows(seq(List.of(column)), seq(List.of(RowFactory.create(value))));
   }
 
   static scala.collection.immutable.Map<String, String> detail(String name, String text) {

@@ -20,6 +20,8 @@ final class Kinds {
   static final String CHANGE = "change";
   static final String SHOWS = "shows";
   static final String SESSION = "session";
+  /** Leaves behind what a session of one's own may hold. */
+  static final String OWN = "own";
 
   /** What a query is made of, as parsed. ScriptTransformation is missing on purpose: it runs programs. */
   private static final Set<Class<?>> QUERIES = Set.of(
@@ -72,7 +74,22 @@ final class Kinds {
       ResolvedIdentifier.class, ResolvedV2View.class, UnresolvedNamespace.class, ResolvedNamespace.class,
       CurrentNamespace$.class, UnresolvedFunctionName.class, UnresolvedProcedure.class);
 
+  /** They say what is current. */
+  private static final Set<Class<?>> CURRENT =
+      Set.of(SetCatalogAndNamespace.class, SetNamespaceCommand.class, SetCatalogCommand.class);
+
   private Kinds() {}
+
+  static boolean tells(Class<?> node) {
+    return TELLING.contains(node);
+  }
+
+  /** Whether a statement with these nodes is a temporary view of a query, or says what is current. */
+  static boolean isOwn(List<Class<?>> nodes) {
+    List<Class<?>> rest = nodes.subList(1, nodes.size());
+    return nodes.get(0) == CreateViewCommand.class ? of(rest).equals(READ)
+        : CURRENT.contains(nodes.get(0)) && NAMES.containsAll(rest);
+  }
 
   /** Whether statements may be a command of this class: everything but queries and names. */
   static boolean isCommand(Class<?> node) {

@@ -12,9 +12,15 @@ import org.apache.spark.sql.classic.SparkSession;
  */
 record Mark(SparkSession session, String sealed) {
   private static final TreeNodeTag<Mark> TAG = new TreeNodeTag<>("bailiwick");
+  private static final TreeNodeTag<Boolean> BARE = new TreeNodeTag<>("bailiwick_bare");
 
   void putOn(LogicalPlan node) {
     node.setTagValue(TAG, this);
+  }
+
+  /** Spark gives a node without any tags those of the node whose place it takes. */
+  static void leaveOff(LogicalPlan node) {
+    node.setTagValue(BARE, true);
   }
 
   boolean isOn(LogicalPlan node) {

@@ -115,8 +115,15 @@ final class Masking {
       return shown;
     }
     String name = path.fields().get(depth).name();
-    Expression inside = replaced(field(column, name), path, depth + 1, shown);
+    Expression field = field(column, name);
+    Expression inside = nullableAs(field, column, replaced(field, path, depth + 1, shown));
     return new UpdateFields(column, Describe.seq(List.of(new WithField(name, inside))));
+  }
+
+  /** A struct that is null has no fields: readers refuse one that is declared never to be null. */
+  private static Expression nullableAs(Expression field, Expression struct, Expression shown) {
+    return field.nullable() && !shown.nullable()
+        ? new If(new IsNull(struct), Literal.create(null, shown.dataType()), shown) : shown;
   }
 
   private static Expression field(Expression struct, String name) {

@@ -22,6 +22,7 @@ final class Measures {
   private static final Pattern FULL_COLLECTOR = Pattern.compile("Old|MarkSweep|Cycles");
   private static long fullCollections;
   private static long leftByFullCollection;
+  private static boolean collectedIdle;
 
   private Measures() {}
 
@@ -45,10 +46,25 @@ final class Measures {
   private static String now(MemoryManager memory) {
     long used = memory.executionMemoryUsed() + memory.storageMemoryUsed();
     long max = memory instanceof UnifiedMemoryManager pool ? pool.maxHeapMemory() + pool.maxOffHeapMemory() : 0;
+    int active = activeOperations();
+    collectWhenIdle(active);
     return String.format(Locale.ROOT,
         "{\"unified_used\": %d, \"unified_max\": %d, \"heap_after_full_gc\": %d, \"heap_max\": %d,"
             + " \"active_operations\": %d}",
-        used, max, heapLeftByFullCollection(), Runtime.getRuntime().maxMemory(), activeOperations());
+        used, max, heapLeftByFullCollection(), Runtime.getRuntime().maxMemory(), active);
+  }
+
+  /**
+   * A full collection in the middle of a large query leaves what that query held, and none may follow for long. So one
+   * more, once, when nothing is at work: it disturbs nobody, and what it leaves is what cannot be freed.
+   */
+  private static void collectWhenIdle(int active) {
+    if (active > 0) {
+      collectedIdle = false;
+    } else if (!collectedIdle && leftByFullCollection > Runtime.getRuntime().maxMemory() / 2) {
+      collectedIdle = true;
+      System.gc();
+    }
   }
 
   /** 0 before the first one. Lesser collections leave garbage behind, so only a full one says what cannot be freed. */

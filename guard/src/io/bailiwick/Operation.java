@@ -3,6 +3,7 @@ package io.bailiwick;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -14,8 +15,12 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>It comes as tags of the operation and not as configuration of the session: one session serves many operations,
  * and one that was started under an earlier lease must not be taken for one of the next.
+ *
+ * <p>`standing` is the other lease of a session that is one person's own, and empty in one that is shared. With
+ * `readsOnly` the gateway takes it for a query; what is more than that is refused, for the gateway to think again.
  */
-record Operation(String id, String lease, String principal, boolean mayCall, boolean explains) {
+record Operation(
+    String id, String lease, String standing, String principal, boolean mayCall, boolean explains, boolean readsOnly) {
   private static final String TAG = "_Tag_";
   private static final String ID = "_Operation_";
   private static final int REMEMBERED_MAX = 1000;
@@ -27,9 +32,9 @@ record Operation(String id, String lease, String principal, boolean mayCall, boo
   static Operation current(SparkContext spark) {
     String id = "";
     String lease = "";
+    String standing = "";
     String principal = null;
-    boolean mayCall = false;
-    boolean explains = false;
+    Set<String> flags = new HashSet<>();
     for (String tag : CollectionConverters.asJava(spark.getJobTags())) {
       // Spark writes `…_User_<ours>_Session_<ours>_Tag_<ours>`; the first two are UUIDs.
       int start = tag.indexOf(TAG) + TAG.length();
@@ -37,14 +42,26 @@ record Operation(String id, String lease, String principal, boolean mayCall, boo
         id = tag.contains(ID) ? tag : id;
       } else if (tag.startsWith("L", start)) {
         lease = tag.substring(start);
+      } else if (tag.startsWith("S", start)) {
+        standing = tag.substring(start + 1);
       } else if (tag.startsWith("P", start)) {
         principal = new String(Base64.getUrlDecoder().decode(tag.substring(start + 1)), StandardCharsets.UTF_8);
       } else {
-        mayCall |= tag.endsWith(TAG + "C");
-        explains |= tag.endsWith(TAG + "E");
+        flags.add(tag.substring(start));
       }
     }
-    return new Operation(id, lease, principal, mayCall, explains || EXPLANATIONS.contains(id));
+    boolean explains = flags.contains("E") || EXPLANATIONS.contains(id);
+    return new Operation(id, lease, standing, principal, flags.contains("C"), explains, flags.contains("R"));
+  }
+
+  /** Whether the session is one person's own, which may be left changed. */
+  boolean isDedicated() {
+    return !standing.isEmpty();
+  }
+
+  /** What a view holds was loaded under the standing lease, by the same person. */
+  boolean mayRead(Stamp stamp) {
+    return stamp.lease().equals(lease) || isDedicated() && stamp.lease().equals(standing);
   }
 
   boolean isProcedure() {

@@ -16,6 +16,8 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.plans.logical.views.ResolvedV2View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.execution.command.CreateViewCommand;
+import org.apache.spark.sql.execution.command.SetCatalogCommand;
 import scala.Product;
 import scala.Tuple3;
 import scala.jdk.javaapi.CollectionConverters;
@@ -41,6 +43,7 @@ final class Parsed {
   boolean dynamicNames;
   boolean dynamicExpressions;
   boolean sampled;
+  private boolean globalView;
   private final Set<List<String>> objects = new LinkedHashSet<>();
   private final CatalogManager manager;
 
@@ -58,6 +61,11 @@ final class Parsed {
 
   String kind() {
     return reflection() == null ? Kinds.of(nodes) : Kinds.SESSION;
+  }
+
+  /** Whether it may run in a session of one's own, although it leaves something behind. */
+  boolean isOwn() {
+    return reflection() == null && !globalView && Kinds.isOwn(nodes);
   }
 
   String command() {
@@ -172,6 +180,10 @@ final class Parsed {
       catalogs.add(manager.currentCatalog().name());
     } else if (part instanceof ResolvedNamespace namespace) {
       catalogs.add(namespace.catalog().name());
+    } else if (part instanceof SetCatalogCommand set) {
+      catalogs.add(set.catalogName());
+    } else if (part instanceof CreateViewCommand view) {
+      globalView |= view.viewType() != LocalTempView$.MODULE$;
     } else if (part instanceof RenameTable rename) {
       objects.add(renamed(rename));
     } else if (part instanceof UnresolvedFunction function) {

@@ -7,7 +7,6 @@ import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkChangelogTable;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.spark.source.StagedSparkTable;
-import org.apache.iceberg.spark.source.StagedSparkTable;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -24,7 +23,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 record Stamped(Stamp stamp, Schema schema, boolean isDerived) {
   static final String CATALOGS = "spark.bailiwick.catalogs";
 
-  /** Null unless the relation was loaded for this operation, by this session. */
+  /** Null unless the relation was loaded by this session, for this operation or for a view that it may read. */
   static Stamped of(SparkSession session, DataSourceV2Relation relation) {
     return relation.catalog().isEmpty() || relation.identifier().isEmpty()
         ? null : of(session, relation.catalog().get(), relation.table());
@@ -41,8 +40,13 @@ record Stamped(Stamp stamp, Schema schema, boolean isDerived) {
     }
     Stamp stamp = stamped.stamp;
     boolean holds = stamp.expiresAt() > System.currentTimeMillis() / 1000.0
-        && stamp.lease().equals(Operation.current(session.sparkContext()).lease());
+        && Operation.current(session.sparkContext()).mayRead(stamp);
     return holds ? stamped : null;
+  }
+
+  /** Whether the operation loaded it itself: what a view brings along is not to be changed. */
+  boolean isOwn(SparkSession session) {
+    return stamp.lease().equals(Operation.current(session.sparkContext()).lease());
   }
 
   static boolean isKnown(SparkSession session, CatalogPlugin catalog) {

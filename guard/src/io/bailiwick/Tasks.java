@@ -28,9 +28,11 @@ public final class Tasks extends SparkListener {
   private static final Map<Integer, String> QUERY_OF_STAGE = newest(STAGES_MAX);
   private static final Map<Long, Task> TASKS = newest(TASKS_MAX);
 
-  private record Task(
-      String query, int stage, int stageAttempt, TaskInfo info, String state, long inputRows, long outputRows,
-      long bytes) {}
+  private record Counts(long inputRows, long outputRows, long bytes, long spilledBytes) {
+    static final Counts NONE = new Counts(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN);
+  }
+
+  private record Task(String query, int stage, int stageAttempt, TaskInfo info, String state, Counts counts) {}
 
   /** The gateway tags what it runs for a query with its id; what it runs for itself has no such tag. */
   @Override
@@ -47,36 +49,37 @@ public final class Tasks extends SparkListener {
 
   @Override
   public void onTaskStart(SparkListenerTaskStart start) {
-    remember(start.stageId(), start.stageAttemptId(), start.taskInfo(), "running", UNKNOWN, UNKNOWN, UNKNOWN);
+    remember(start.stageId(), start.stageAttemptId(), start.taskInfo(), "running", Counts.NONE);
   }
 
   @Override
   public void onTaskEnd(SparkListenerTaskEnd end) {
     TaskInfo info = end.taskInfo();
     String state = info == null || info.failed() ? "failed" : info.killed() ? "killed" : "finished";
-    TaskMetrics metrics = end.taskMetrics();
+    remember(end.stageId(), end.stageAttemptId(), info, state, counts(end.taskMetrics(), end.taskType()));
+  }
+
+  private static Counts counts(TaskMetrics metrics, String taskType) {
     if (metrics == null) {
-      remember(end.stageId(), end.stageAttemptId(), info, state, UNKNOWN, UNKNOWN, UNKNOWN);
-      return;
+      return Counts.NONE;
     }
     long written = metrics.outputMetrics().recordsWritten() + metrics.shuffleWriteMetrics().recordsWritten();
     // Rows that a task hands to the driver are counted by nobody.
-    boolean isCounted = written > 0 || end.taskType().equals("ShuffleMapTask");
-    remember(
-        end.stageId(), end.stageAttemptId(), info, state,
+    boolean isCounted = written > 0 || taskType.equals("ShuffleMapTask");
+    return new Counts(
         metrics.inputMetrics().recordsRead() + metrics.shuffleReadMetrics().recordsRead(),
         isCounted ? written : UNKNOWN,
-        metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().totalBytesRead());
+        metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().totalBytesRead(),
+        metrics.diskBytesSpilled());
   }
 
-  private static void remember(
-      int stage, int stageAttempt, TaskInfo info, String state, long inputRows, long outputRows, long bytes) {
+  private static void remember(int stage, int stageAttempt, TaskInfo info, String state, Counts counts) {
     synchronized (TASKS) {
       String query = QUERY_OF_STAGE.get(stage);
       if (query != null && info != null) {
         // A copy: Spark's own holds on to every counter of the task.
         TaskInfo lean = info.cloneWithEmptyAccumulables();
-        TASKS.put(info.taskId(), new Task(query, stage, stageAttempt, lean, state, inputRows, outputRows, bytes));
+        TASKS.put(info.taskId(), new Task(query, stage, stageAttempt, lean, state, counts));
       }
     }
   }
@@ -88,10 +91,11 @@ public final class Tasks extends SparkListener {
     synchronized (TASKS) {
       for (Task task : TASKS.values()) {
         TaskInfo info = task.info();
+        Counts counts = task.counts();
         long elapsed = Math.max(0, (info.finished() ? info.finishTime() : now) - info.launchTime());
         tasks.addArray().add(task.query()).add(task.stage()).add(task.stageAttempt()).add(info.index())
             .add(info.attemptNumber()).add(info.executorId()).add(task.state()).add(elapsed)
-            .add(task.inputRows()).add(task.outputRows()).add(task.bytes());
+            .add(counts.inputRows()).add(counts.outputRows()).add(counts.bytes()).add(counts.spilledBytes());
       }
     }
     return tasks.toString();

@@ -1,6 +1,7 @@
 package io.bailiwick;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -62,6 +63,34 @@ final class Wrapping {
     // Else Spark would find the table's hidden columns (_file, _pos) through it.
     project.setTagValue(Project.hiddenOutputTag(), Describe.seq(List.of()));
     return marked(project, mark);
+  }
+
+  /**
+   * The plan with each table in the place of what stands for it, for a view to keep: whoever reads the view meets the
+   * rules that hold then. Spark itself loads the tables of a view anew each time.
+   */
+  static LogicalPlan unwrapped(LogicalPlan plan) {
+    return plan.transformDownWithSubqueries(
+        new Replacement<LogicalPlan, Project>(Project.class, node -> Mark.isAnyOn(node) ? table(node) : node));
+  }
+
+  private static LogicalPlan table(Project shown) {
+    LogicalPlan inner = shown.child();
+    while (Mark.isAnyOn(inner) && (inner instanceof Filter || inner instanceof Barrier)) {
+      inner = CollectionConverters.asJava(inner.children()).get(0);
+    }
+    if (!(inner instanceof DataSourceV2Relation relation) || !Mark.isAnyOn(relation)) {
+      return shown;
+    }
+    Iterator<Attribute> output = CollectionConverters.asJava(shown.output()).iterator();
+    List<AttributeReference> columns = new ArrayList<>();
+    for (AttributeReference column : CollectionConverters.asJava(relation.output())) {
+      columns.add(column.withExprId(output.next().exprId()));
+    }
+    DataSourceV2Relation table = relation.copy(relation.table(), Describe.seq(columns), relation.catalog(),
+        relation.identifier(), relation.options(), relation.timeTravelSpec());
+    Mark.leaveOff(table);
+    return table;
   }
 
   /** The conditions of all row filters, over `columns`. */

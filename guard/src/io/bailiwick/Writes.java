@@ -70,7 +70,7 @@ final class Writes {
         ? Stamped.of(session, resolved.catalog(), resolved.table())
         : Stamped.of(session, (DataSourceV2Relation) target);
     String name = target instanceof ResolvedTable resolved ? resolved.name() : ((DataSourceV2Relation) target).name();
-    if (stamped == null || stamped.isDerived()) {
+    if (stamped == null || stamped.isDerived() || !stamped.isOwn(session)) {
       throw new Denied(Denied.UNSTAMPED, name + " cannot be changed here.");
     }
     for (String action : actions) {

@@ -1,24 +1,16 @@
-"""Credentials as drivers send them: a bearer token with every call, a name and password with Handshake. And
-on whose behalf they are sent.
+"""A name and a password, as drivers send them with Handshake or in a Basic header.
 
-This reads headers; whether a credential is good is for the authenticator to say, and what follows from it for
-`caller.py`. All failures are AUTHENTICATION_FAILED, and none repeats what was sent.
+What every gRPC call shows is read by `doors/grpc_credentials.py`; what follows from it is for `caller.py`.
+All failures are AUTHENTICATION_FAILED, and none repeats what was sent.
 """
 
 import base64
 import binascii
 from collections.abc import AsyncIterator
-from typing import Any
 
 from bailiwick._generated import Flight_pb2 as flight
 from bailiwick.doors.flight_sql.wire import parse
-from bailiwick.errors import BailiwickError, Code
-from bailiwick.identity.authenticator import Peer
-from bailiwick.identity.impersonation import ON_BEHALF_OF_HEADER
-from bailiwick.identity.users import NAME_CHARS_MAX
-
-Context = Any
-"""A grpc.aio.ServicerContext; grpc ships no types."""
+from bailiwick.doors.grpc_credentials import Context, authorization, failed, has_authorization
 
 
 async def password_of(requests: AsyncIterator[bytes], context: Context) -> tuple[str, str]:
@@ -47,58 +39,3 @@ def basic_credentials(encoded: str) -> tuple[str, str]:
     if not separator or not name:
         raise failed("The Basic credentials are not well-formed.")
     return name, password
-
-
-def peer_of(context: Context) -> Peer:
-    return Peer.parse(context.peer() or "")
-
-
-def has_authorization(context: Context) -> bool:
-    return any(key in ("authorization", "auth-token-bin") for key, _ in context.invocation_metadata() or ())
-
-
-def authorization(context: Context) -> tuple[str, str]:
-    """Scheme, in lower case, and credential.
-
-    Drivers that log in by message send the bare token as `auth-token-bin`.
-    """
-    metadata = context.invocation_metadata() or ()
-    values = [value for key, value in metadata if key == "authorization"]
-    if len(values) > 1:
-        raise failed("Several credentials were sent.")
-    if values:
-        scheme, _, credential = _text(values[0]).partition(" ")
-        if scheme.lower() not in ("basic", "bearer") or not credential:
-            raise failed("The authorization header must be Basic or Bearer.")
-        return scheme.lower(), credential.strip()
-    for key, value in metadata:
-        if key == "auth-token-bin":
-            return "bearer", _text(value)
-    raise failed("No credentials were sent.")
-
-
-def on_behalf_of(context: Context) -> str | None:
-    """Whom the caller says to act for; None if for themselves.
-
-    Anything but one name is refused: whoever sends the header does not mean to act for themselves.
-    """
-    values = [value for key, value in context.invocation_metadata() or () if key == ON_BEHALF_OF_HEADER]
-    if not values:
-        return None
-    name = _text(values[0])
-    if len(values) > 1 or not 0 < len(name) <= NAME_CHARS_MAX:
-        raise BailiwickError(
-            Code.INVALID_ARGUMENTS, f"The header {ON_BEHALF_OF_HEADER} must be there once and name one user."
-        )
-    return name
-
-
-def _text(value: str | bytes) -> str:
-    try:
-        return value if isinstance(value, str) else value.decode()
-    except UnicodeDecodeError as error:
-        raise failed("The credentials are not text.") from error
-
-
-def failed(message: str) -> BailiwickError:
-    return BailiwickError(Code.AUTHENTICATION_FAILED, message)

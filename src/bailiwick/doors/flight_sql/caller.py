@@ -11,26 +11,26 @@ neither for another subject nor for the actor's own affairs. A session of the ac
 the header is there, and another is offered.
 """
 
-import ipaddress
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 
 from bailiwick._generated import Flight_pb2 as flight
-from bailiwick.clock import Clock, wall
-from bailiwick.doors.flight_sql.authentication import (
+from bailiwick.clock import Clock, steady
+from bailiwick.doors.flight_sql.authentication import password_of
+from bailiwick.doors.flight_sql.drivers import PLAIN, Driver, driver_of
+from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens, Standing
+from bailiwick.doors.flight_sql.whereabouts import Whereabouts
+from bailiwick.doors.flight_sql.wishes import NO_WISHES, Wishes, wishes_of
+from bailiwick.doors.grpc_credentials import (
     Context,
     authorization,
     failed,
     has_authorization,
     on_behalf_of,
-    password_of,
     peer_of,
+    place_of,
 )
-from bailiwick.doors.flight_sql.drivers import PLAIN, Driver, driver_of
-from bailiwick.doors.flight_sql.session_tokens import SessionToken, SessionTokens, Standing
-from bailiwick.doors.flight_sql.whereabouts import Whereabouts
-from bailiwick.doors.flight_sql.wishes import NO_WISHES, Wishes, wishes_of
 from bailiwick.engines.parameters import Row
 from bailiwick.identity.authenticator import Authenticator, Peer
 from bailiwick.identity.principal import Principal
@@ -100,7 +100,7 @@ class Callers:
         seal: Seal,
         *,
         whereabouts: Whereabouts | None = None,
-        now: Clock = wall,
+        now: Clock = steady,
     ) -> None:
         self._authenticator = authenticator
         self._sessions = sessions
@@ -167,14 +167,14 @@ class Callers:
     def _found(self, token: SessionToken, standing: Standing, principal: Principal, peer: Peer) -> Caller:
         self._tokens.check_owner(token, principal)
         session = self._sessions.find(
-            token.session_id, principal, offered_at=token.issued_at, door=DOOR, client=_place(peer)
+            token.session_id, principal, offered_at=token.issued_at, door=DOOR, client=place_of(peer)
         )
         if not self._tokens.is_due(token):
             return Caller(principal, session)
         return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, standing)))
 
     def _newcomer(self, standing: Standing, principal: Principal, peer: Peer) -> Caller:
-        session = self._sessions.offer(principal, DOOR, _place(peer))
+        session = self._sessions.offer(principal, DOOR, place_of(peer))
         return Caller(principal, session, _greeting(self._tokens.issue(session.id, principal, standing)))
 
     async def _principal(self, standing: Standing, peer: Peer) -> Principal:
@@ -213,10 +213,3 @@ def _cookie(context: Context) -> str | None:
 def _driver(context: Context) -> Driver:
     metadata = dict(context.invocation_metadata() or ())
     return driver_of(str(metadata.get("user-agent", "")))
-
-
-def _place(peer: Peer) -> str:
-    try:
-        return "loopback" if ipaddress.ip_address(peer.address).is_loopback else "remote"
-    except ValueError:
-        return "remote"

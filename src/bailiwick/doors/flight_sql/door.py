@@ -13,6 +13,7 @@ from bailiwick._generated import Flight_pb2 as flight
 from bailiwick._generated import FlightSql_pb2 as sql
 from bailiwick.clock import Clock, wall
 from bailiwick.doors.flight_sql import reading
+from bailiwick.doors.flight_sql.beginnings import BeginningLimits, Beginnings
 from bailiwick.doors.flight_sql.binding import BindingLimits, BoundStatements, read_rows
 from bailiwick.doors.flight_sql.caller import Caller
 from bailiwick.doors.flight_sql.cancelling import Cancelling
@@ -42,12 +43,14 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.identity.seals import Seal
 from bailiwick.ids import QueryId
-from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, RanOn
+from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, RanOn, Statement
 from bailiwick.results.batches import frames_of_table, read_schema, schema_message
 
 
 class AllQueries(Queries, Protocol):
     """The query service, as far as this door needs it."""
+
+    def is_trifle(self, statement: Statement) -> bool: ...
 
     async def cancel(self, query_id: QueryId, by: Principal) -> None: ...
 
@@ -64,6 +67,7 @@ class FlightSqlLimits:
     outcomes: OutcomeLimits = field(default_factory=OutcomeLimits)
     bindings: BindingLimits = field(default_factory=BindingLimits)
     polls: PollLimits = field(default_factory=PollLimits)
+    beginnings: BeginningLimits = field(default_factory=BeginningLimits)
 
 
 class FlightSqlDoor:
@@ -89,11 +93,13 @@ class FlightSqlDoor:
         self._handles = Handles(seal, now=now)
         self._bound = BoundStatements(self._handles, limits.bindings, now=now)
         self._outcomes = Outcomes(limits.outcomes, keep_s=limits.ticket_s, now=now)
+        self._beginnings = Beginnings(queries, limits.beginnings)
         self._statements = Statements(
             queries,
             self._bound,
             self._outcomes,
             options,
+            self._beginnings,
             message_bytes_max=limits.message_bytes_max,
             whereabouts=whereabouts,
         )
@@ -113,6 +119,7 @@ class FlightSqlDoor:
 
     async def close(self) -> None:
         await self._polls.close()
+        await self._beginnings.close()
 
     async def flight_info(self, caller: Caller, descriptor: bytes, telling: Telling) -> bytes:
         """GetFlightInfo: a ticket for the answer. A change runs here, and only here."""

@@ -18,10 +18,12 @@ class Driver:
     """What it is told where nobody knows how many rows an update touched."""
     timestamp_unit: str = "us"
     """In what unit it is asked for timestamps as parameters."""
+    runs_what_it_prepares: bool = False
+    """Whether it prepares every statement, and runs it at once."""
 
 
 PLAIN: Final = Driver()
-ADBC: Final = Driver(reads_compressed=True)
+ADBC: Final = Driver(reads_compressed=True, runs_what_it_prepares=True)
 JAVA: Final = Driver(
     # JDBC's SUCCESS_NO_INFO. The driver takes -1 for "there is a result set", and runs the update again.
     unknown_rows=-2,

@@ -10,11 +10,11 @@ from typing import Any
 import grpc
 
 from bailiwick._generated import Flight_pb2 as flight
-from bailiwick.doors.flight_sql.authentication import Context
 from bailiwick.doors.flight_sql.caller import Caller, Callers, Greeting
 from bailiwick.doors.flight_sql.commands import ACTION_DESCRIPTIONS
 from bailiwick.doors.flight_sql.door import FlightSqlDoor
 from bailiwick.doors.flight_sql.wire import parse
+from bailiwick.doors.grpc_credentials import Context
 from bailiwick.doors.grpc_errors import answering
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
 
+from bailiwick.doors.flight_sql.beginnings import Beginnings
 from bailiwick.doors.flight_sql.binding import BoundStatements, run_rows
 from bailiwick.doors.flight_sql.caller import Caller
 from bailiwick.doors.flight_sql.commands import PreparedQuery, StatementQuery
@@ -27,6 +28,7 @@ from bailiwick.queries import session_statements
 from bailiwick.queries.statement import UNKNOWN_ROWS, Prepared, RanOn, Result, Statement
 from bailiwick.queries.submissions import part_of
 from bailiwick.results.batches import NO_COLUMNS, Frame, read_schema
+from bailiwick.telemetry.traces import current_trace
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -72,11 +74,13 @@ class Statements:
         bound: BoundStatements,
         outcomes: Outcomes,
         options: SessionOptions,
+        beginnings: Beginnings,
         *,
         message_bytes_max: int,
         whereabouts: Whereabouts,
     ) -> None:
         self._queries = queries
+        self._beginnings = beginnings
         self._bound = bound
         self._outcomes = outcomes
         self._options = options
@@ -94,6 +98,9 @@ class Statements:
             len(prepared.parameters),
             settings=caller.settings,
         )
+        if caller.driver.runs_what_it_prepares and prepared.kind in READS and not prepared.parameters:
+            query_id = self._announced.announce()
+            self._begin(query_id, caller.statement(text), prepared.schema, is_promised=False)
         return statement, prepared
 
     async def described(self, caller: Caller, query: StatementQuery | PreparedQuery) -> PreparedStatement:
@@ -109,15 +116,18 @@ class Statements:
         return replace(statement.described_as(prepared), settings=caller.settings)
 
     def promise(self, caller: Caller, statement: PreparedStatement) -> Read:
-        """A read for later, and the id under which its first fetch will run."""
+        """A read for later, and the id under which its first fetch will run. A short one is begun already."""
         statement.check_complete()
+        settings = caller.wishes.over(statement.settings)
+        meant = replace(
+            caller.meant(statement.sql, statement.parameters, settings), submission=caller.wishes.key
+        )
+        query_id = self._beginnings.find(meant)
+        if query_id is None:
+            query_id = self._announced.announce()
+            self._begin(query_id, meant, statement.schema)
         return Read(
-            statement.sql,
-            statement.schema,
-            self._announced.announce(),
-            statement.parameters,
-            caller.wishes.over(statement.settings),
-            caller.wishes.key,
+            statement.sql, statement.schema, query_id, statement.parameters, settings, caller.wishes.key
         )
 
     async def read(self, caller: Caller, read: Read, write: Write, telling: Telling) -> None:
@@ -126,9 +136,24 @@ class Statements:
         await telling.announce(query_id)
         statement = caller.meant(read.sql, read.parameters, read.settings)
         statement = replace(statement, submission=read.submission or statement.submission)
+        async with self._beginnings.take(query_id, statement) as begun:
+            if begun is not None:
+                await self._send(begun, read, write, telling)
+                return
         async with self._queries.run(statement, query_id=query_id, expected_schema=read.schema) as result:
-            _tell_where(result, telling)
-            await self.write(result, write, announced=read.schema)
+            await self._send(result, read, write, telling)
+
+    def _begin(
+        self, query_id: QueryId, meant: Statement, schema: bytes | None, *, is_promised: bool = True
+    ) -> None:
+        """Nothing begins early where another gateway may be asked for it, nor in a trace: there a query
+        stands below the call that fetches it."""
+        if self._whereabouts.name() is None and current_trace() is None:
+            self._beginnings.begin(query_id, meant, schema, is_promised=is_promised)
+
+    async def _send(self, result: Result, read: Read, write: Write, telling: Telling) -> None:
+        _tell_where(result, telling)
+        await self.write(result, write, announced=read.schema)
 
     async def change(self, caller: Caller, statement: PreparedStatement, telling: Telling) -> Changed:
         """Run it now and keep its answer. One that came before under the same key is not run again."""

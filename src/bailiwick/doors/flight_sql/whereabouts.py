@@ -9,7 +9,7 @@ such a thing taken for an unknown or a new one.
 from collections.abc import Sequence
 from typing import Final
 
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import MAY_HAVE_HAPPENED, BailiwickError, Code
 from bailiwick.identity.principal import Principal
 from bailiwick.ids import GatewayId, QueryId, query_id_at
 from bailiwick.queries.gateways import Gateways, OnlyOne
@@ -76,7 +76,7 @@ class Whereabouts:
             raise BailiwickError(
                 Code.EXECUTION_FAILED,
                 "The gateway that had this statement's result is gone. If the statement was to change "
-                "something, that may have been kept or not: look at the table before you run it again.",
+                f"something: {MAY_HAVE_HAPPENED}",
                 details={"reason": LOST},
                 query_id=query_id,
             )

@@ -7,7 +7,7 @@ says where it may run. What a session says holds where a call says nothing.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bailiwick.doors.flight_sql.authentication import Context
+from bailiwick.doors.grpc_credentials import Context
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.placement import Placement
 from bailiwick.queries.client_sessions import SessionSettings

@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,12 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bailiwick.testing.gateway import NotReadyError, running_gateway
-from bailiwick.testing.load.clients import Address, NotPreparedError, Rush, rush
+from bailiwick.testing.load.clients import Address, NotPreparedError, Rush, processes_of, rush, settings_for
+from bailiwick.testing.load.memory import Memory, watched
 from bailiwick.testing.load.questions import Mix
 from bailiwick.testing.load.summary import Summary, Times
-
-QUEUE_OF_DEFAULT_FITS = 50
-"""More clients than this get a gateway with a longer queue, where it is ours to start."""
 
 
 def main() -> int:
@@ -31,13 +29,13 @@ def main() -> int:
     mix = Mix(options.mix)
     plan = Rush(options.clients, mix, options.each, options.seed, options.idle, is_kept=options.keep)
     try:
-        with _gateway(options, console) as address:
+        with _gateway(options, console) as (address, processes), watched(processes) as memory:
             console.print(f"{plan.clients} clients, {plan.mix}, {plan.each} questions each, at {address.uri}")
             summary = rush(address, plan)
     except (NotPreparedError, NotReadyError, AdbcError, OSError) as error:
         console.print(f"could not begin: {error}", style="red", markup=False)
         return 2
-    _print(console, summary)
+    _print(console, summary, memory)
     if options.json:
         options.json.write_text(json.dumps(asdict(summary) | {"passed": summary.is_passed}, indent=2) + "\n")
     return 0 if summary.is_passed else 1
@@ -62,18 +60,22 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def _gateway(options: argparse.Namespace, console: Console) -> Iterator[Address]:
-    """The one at the address that was given, or one started for the purpose."""
+def _gateway(
+    options: argparse.Namespace, console: Console
+) -> Iterator[tuple[Address, Mapping[str, Callable[[], int]]]]:
+    """The one at the address that was given, or one started for the purpose, with its processes."""
     if options.url:
         trust = {"adbc.flight.sql.client_option.tls_root_certs": options.ca.read_text()} if options.ca else {}
-        yield Address(options.url, _administrator(options.user, os.environ), trust)
+        yield Address(options.url, _administrator(options.user, os.environ), trust), {}
         return
     console.print("starting a gateway for the purpose")
+    # As fast as it is when it serves, not as quickly started as tests want it.
+    settings = {**settings_for(options.clients), "BAILIWICK__ENGINE__QUICK_COMPILE": "false"}
     with (
         tempfile.TemporaryDirectory(prefix="bailiwick-load-") as scratch,
-        running_gateway(Path(scratch) / "data", settings=_settings(options.clients)) as gateway,
+        running_gateway(Path(scratch) / "data", settings=settings) as gateway,
     ):
-        yield Address(gateway.uri, {"username": "admin", "password": gateway.admin_password})
+        yield Address.of(gateway), processes_of(gateway)
 
 
 def _administrator(user: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -84,17 +86,7 @@ def _administrator(user: str, environment: Mapping[str, str]) -> dict[str, str]:
     raise NotPreparedError("who asks? Give BAILIWICK_PASSWORD or BAILIWICK_TOKEN of an administrator")
 
 
-def _settings(clients: int) -> dict[str, str]:
-    if clients <= QUEUE_OF_DEFAULT_FITS:
-        return {}
-    return {
-        "BAILIWICK__POOL__QUEUE_LENGTH_MAX": str(clients + 100),
-        "BAILIWICK__POOL__QUEUE_LENGTH_PER_TENANT_MAX": str(clients + 100),
-        "BAILIWICK__POOL__QUEUE_WAIT_S": "300",
-    }
-
-
-def _print(console: Console, summary: Summary) -> None:
+def _print(console: Console, summary: Summary, memory: Memory) -> None:
     table = Table("question", *("asked", "min", "avg", "p95", "max"), title_justify="left")
     for question, times in sorted(summary.by_question.items()):
         table.add_row(question, *_figures(times))
@@ -105,6 +97,8 @@ def _print(console: Console, summary: Summary) -> None:
     for one in summary.spread:
         engines.add_row(one.node_id, str(one.queries), f"{one.share:.0%}", f"{one.pace:.2f}")
     console.print(engines)
+    for line in memory.lines():
+        console.print(line)
     for flag in summary.flags:
         console.print(f"flagged: {flag}", style="yellow", markup=False)
     for code, count in summary.errors.items():

@@ -8,7 +8,7 @@ table are made before the clock starts and are gone afterwards.
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from typing import Any
 
 from adbc_driver_manager.dbapi import Error as AdbcError
 
+from bailiwick.testing.gateway import RunningGateway
 from bailiwick.testing.load.questions import (
     FILES,
     MAKE_TABLE,
@@ -36,6 +37,8 @@ SIGN_INS_AT_ONCE = 8
 HISTORY_S = 10.0
 """The history of reads is written in batches, a moment late."""
 POLL_S = 0.1
+QUEUE_OF_DEFAULT_FITS = 50
+"""More clients than this need a longer queue than there is by default."""
 STILL_THERE = Question("after idling", "SELECT 1", ((1,),))
 
 
@@ -48,6 +51,10 @@ class Address:
     """What ADBC is given to connect as one: name and password, or a token."""
     options: dict[str, str] = field(default_factory=dict)
     """What every connection is given besides, such as whom to trust."""
+
+    @classmethod
+    def of(cls, gateway: RunningGateway) -> "Address":
+        return cls(gateway.uri, {"username": "admin", "password": gateway.admin_password})
 
     def connect(self, credentials: dict[str, str]) -> Any:
         from adbc_driver_flightsql import dbapi
@@ -81,6 +88,22 @@ class Rush:
 
 class NotPreparedError(Exception):
     """The table or the users could not be made. The message says what to do."""
+
+
+def settings_for(clients: int) -> dict[str, str]:
+    """Of a gateway that is started for so many."""
+    if clients <= QUEUE_OF_DEFAULT_FITS:
+        return {}
+    return {
+        "BAILIWICK__POOL__QUEUE_LENGTH_MAX": str(clients + 100),
+        "BAILIWICK__POOL__QUEUE_LENGTH_PER_TENANT_MAX": str(clients + 100),
+        "BAILIWICK__POOL__QUEUE_WAIT_S": "300",
+    }
+
+
+def processes_of(gateway: RunningGateway) -> dict[str, Callable[[], int]]:
+    """The gateway's and its engine's, as they are when one asks."""
+    return {"gateway": lambda: gateway.pid, "engine": lambda: gateway.engine_pid}
 
 
 def rush(address: Address, plan: Rush) -> Summary:
@@ -146,10 +169,12 @@ def _connected(address: Address, count: int, users: dict[str, str]) -> list[Any]
 
 def _race(connections: Sequence[Any], plan: Rush, run: str) -> tuple[list[Asked], float]:
     start = threading.Barrier(len(connections) + 1)
+    # Before the clock starts: the right answers are computed when they are first asked for.
+    turns = [list(plan.turns(client)) for client in range(len(connections))]
 
     def work(client: int) -> list[Asked]:
         start.wait()
-        return [_ask(connections[client], client, question, run) for question in plan.turns(client)]
+        return [_ask(connections[client], client, question, run) for question in turns[client]]
 
     with ThreadPoolExecutor(len(connections)) as pool:
         working = [pool.submit(work, client) for client in range(len(connections))]

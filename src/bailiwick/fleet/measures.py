@@ -1,17 +1,19 @@
-"""How full and how busy an engine is, as seen from outside it.
+"""How full and how busy an engine is, as seen from outside it; and how full this process is.
 
 What the process holds is asked of the machine; the rest is what the engine said last, without asking it: a
 busy or hanging engine delays no heartbeat.
 """
 
+import asyncio
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import psutil
 
-from bailiwick.engines.process import EngineMeasures, EngineProcess
+from bailiwick.engines.process import EngineMeasures
 from bailiwick.fleet.memory import MemoryUse
 
 _CGROUP_LIMITS: Final = (
@@ -27,7 +29,15 @@ class Measured:
     active_operations: int = 0
 
 
-def measured(process: EngineProcess | None, memory_limit_bytes: int) -> Measured:
+class SeenProcess(Protocol):
+    """An engine's process, as far as it is looked at here; `EngineProcess` is one."""
+
+    pid: int
+    measures: EngineMeasures | None
+    exited: asyncio.Future[int]
+
+
+def measured(process: SeenProcess | None, memory_limit_bytes: int) -> Measured:
     """What is known now. What is not known, or not true any more, is None."""
     if process is None or process.exited.done():
         return Measured(MemoryUse())
@@ -39,10 +49,17 @@ def measured(process: EngineProcess | None, memory_limit_bytes: int) -> Measured
     return Measured(_inside(told, rss_ratio), told.active_operations)
 
 
+def measured_here(memory_limit_bytes: int) -> MemoryUse:
+    """Of the process that asks."""
+    rss, _ = _outside(os.getpid())
+    return MemoryUse(rss_ratio=None if rss is None else _ratio(rss, memory_limit_bytes))
+
+
 def _inside(told: EngineMeasures, rss_ratio: float | None) -> MemoryUse:
     after_full_gc = told.heap_after_full_gc or None
     return MemoryUse(
-        unified_ratio=_ratio(told.unified_used, told.unified_max),
+        # With nothing at work all of it is kept data, which Spark drops as soon as it needs the room.
+        unified_ratio=_ratio(told.unified_used, told.unified_max) if told.active_operations else None,
         heap_after_full_gc_ratio=None if after_full_gc is None else _ratio(after_full_gc, told.heap_max),
         rss_ratio=rss_ratio,
     )

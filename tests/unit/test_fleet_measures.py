@@ -13,8 +13,8 @@ import pytest
 from keeper_house import eventually
 
 from bailiwick.engines.process import EngineMeasures, EngineProcess
+from bailiwick.fleet.measures import measured, measured_here, memory_limit_bytes
 from bailiwick.fleet.memory import MemoryUse
-from bailiwick.keeper.measures import measured, memory_limit_bytes
 
 TOLD = {
     "unified_used": 300,
@@ -86,6 +86,18 @@ async def test_before_the_first_full_collection_nothing_is_said_of_the_heap(tmp_
         memory = measured(process, 1 << 40).memory
     assert memory.heap_after_full_gc_ratio is None
     assert memory.unified_ratio is None
+
+
+async def test_what_spark_keeps_while_nothing_is_at_work_does_not_count(tmp_path: Path) -> None:
+    line = "bailiwick-engine measures " + json.dumps(TOLD | {"active_operations": 0})
+    async with saying(tmp_path, line) as process:
+        memory = measured(process, 1 << 40).memory
+    assert memory.unified_ratio is None
+    assert memory.heap_after_full_gc_ratio == 0.25
+
+
+def test_a_process_can_look_at_itself() -> None:
+    assert 0 < (measured_here(1 << 40).rss_ratio or 0) < 1
 
 
 async def test_of_an_engine_that_stands_still_only_its_size_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The Spark Connect door: unmodified PySpark, under the same rules as every other client."""

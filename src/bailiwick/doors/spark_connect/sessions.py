@@ -1,0 +1,329 @@
+"""Clients' sessions: whose they are, what they are made of, and when they end.
+
+A client names its session itself, and the name counts for nothing but within one principal: the same name
+said by somebody else is another session. Every call proves anew who calls. What a client is told as the
+server's own name of the session stays the same on whatever engine it lives.
+
+A session that nobody uses is forgotten by its engine first and by the gateway later; who comes back to one
+that the gateway does not know is told so, and never goes on with another one than it believes to have.
+"""
+
+import asyncio
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from bailiwick.clock import Clock, monotonic
+from bailiwick.doors.spark_connect.config import SparkConnectConfig
+from bailiwick.doors.spark_connect.engine_session import Dedicated, Dedicating, OwnEngineSession
+from bailiwick.doors.spark_connect.errors import Told, details_of, session_changed, session_closed
+from bailiwick.doors.spark_connect.operations import Operations
+from bailiwick.doors.spark_connect.recipe import Recipe
+from bailiwick.doors.spark_connect.shared_session import Place
+from bailiwick.engines.description import Description
+from bailiwick.engines.engine import EngineLost
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.fleet.schedule import ANYWHERE, Work
+from bailiwick.identity.principal import Principal
+from bailiwick.queries import failures
+from bailiwick.queries.client_sessions import ClientSession, ClientSessions
+from bailiwick.queries.spark_life import RETRY_PAUSE_S
+from bailiwick.telemetry.logs import logger
+
+DOOR = "spark_connect"
+TIME_ZONE = "spark.sql.session.timeZone"
+ERRORS_KEPT_MAX = 100
+ENDED_REMEMBERED_MAX = 10_000
+SWEEP_EVERY_S = 5.0
+TRIES = 3
+"""How often a session is asked whose engines are lost meanwhile."""
+
+Key = tuple[str, str, str | None, str]
+"""Tenant, name, who acts for them, and what the client calls its session."""
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Place)
+_log = logger(__name__)
+_NO_ROOM = frozenset({"sessions", "sessions_per_user"})
+
+
+class Session:
+    """One client's session. What it is made of is its recipe; what runs in it, its operations."""
+
+    def __init__(
+        self,
+        session_id: str,
+        shown: ClientSession,
+        dedicating: Dedicating,
+        config: SparkConnectConfig,
+        now: float,
+        on_change: "Callable[[Session], None]",
+    ) -> None:
+        self._on_change = on_change
+        self.id = session_id
+        self.server_side_id = str(uuid.uuid4())
+        self.shown = shown
+        self._recipe = Recipe()
+        self.descriptions: OrderedDict[Any, Description] = OrderedDict()
+        """What texts are that were sent in it, as long as nothing changes. See `texts.py`."""
+        self.settings_seen: dict[str, str | None] = {}
+        """What the engine said its settings are; None for those that it does not have."""
+        self.operations = Operations(config.operations_max)
+        self.engine = OwnEngineSession(session_id, dedicating, lambda: self.recipe, self.forget_view)
+        self.last_used_at = now
+        self.in_use = 0
+        """Calls that are being answered."""
+        self._errors: OrderedDict[str, Any] = OrderedDict()
+
+    @property
+    def is_busy(self) -> bool:
+        return self.in_use > 0 or self.operations.is_busy
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is, so far, as any other that was just begun."""
+        return not self.engine.is_open and self.recipe.is_empty and self.recipe.lost is None
+
+    @property
+    def recipe(self) -> Recipe:
+        return self._recipe
+
+    def change(self, recipe: Recipe) -> None:
+        """From now on the session is made of this."""
+        self._recipe = recipe
+        self.descriptions.clear()
+        self.settings_seen.clear()
+        self._on_change(self)
+
+    def forget_view(self, name: str) -> None:
+        self.change(self.recipe.without_view(name))
+
+    def keep_error(self, told: Told) -> str:
+        """Remember it for the call by which the client asks for its details; gives the name to ask by."""
+        error_id = str(uuid.uuid4())
+        self._errors[error_id] = details_of(told)
+        if len(self._errors) > ERRORS_KEPT_MAX:
+            self._errors.popitem(last=False)
+        return error_id
+
+    def error_details(self, error_id: str) -> Any | None:
+        """Once, as Spark has it."""
+        return self._errors.pop(error_id, None)
+
+    async def end(self) -> None:
+        await self.operations.close()
+        await self.engine.give_back()
+
+
+class Sessions:
+    """All of them. Use `sweep_forever` as a task, and `close` at the end."""
+
+    def __init__(
+        self,
+        dedicating: Dedicating,
+        shared: Place,
+        shown: ClientSessions,
+        config: SparkConnectConfig,
+        *,
+        work_for: Callable[[Principal], Work] = lambda _principal: ANYWHERE,
+        now: Clock = monotonic,
+    ) -> None:
+        """`work_for` says where a principal's sessions may live."""
+        self.work_for = work_for
+        self._dedicating = dedicating
+        self._shared = shared
+        self._shown = shown
+        self._config = config
+        self._now = now
+        self._sessions: dict[Key, Session] = {}
+        self._ended: OrderedDict[Key, None] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    def find(self, principal: Principal, session_id: str, observed: str, place: str) -> Session:
+        """The principal's session of that name, made now if the client has not seen one yet."""
+        key = _key(principal, session_id)
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._begin(key, principal, observed, place)
+        elif observed and observed != session.server_side_id:
+            raise session_changed(session_id, "The session that this client knew has ended.")
+        self._touch(key, session, principal, place)
+        return session
+
+    def known(self, principal: Principal, session_id: str, observed: str) -> Session:
+        """The same, if there is one. INVALID_HANDLE.SESSION_CHANGED if not."""
+        session = self._sessions.get(_key(principal, session_id))
+        if session is None or (observed and observed != session.server_side_id):
+            raise session_changed(session_id, "The gateway does not know this session, or not any more.")
+        session.last_used_at = self._now()
+        return session
+
+    async def release(self, principal: Principal, session_id: str, *, allow_reconnect: bool) -> str:
+        """End it, and give what the server called it. One that has ended or never was is fine."""
+        key = _key(principal, session_id)
+        session = self._sessions.pop(key, None)
+        if not allow_reconnect:
+            self._remember_ended(key)
+        if session is None:
+            return ""
+        self._shown.close(session.shown)
+        await session.end()
+        return session.server_side_id
+
+    async def fit(self, session: Session, principal: Principal, work: Work | None = None) -> Dedicated:
+        """Its engine session; if there are too many, one that nobody uses now is given back for it."""
+        work = self.work_for(principal) if work is None else work
+        while True:
+            try:
+                return await session.engine.fit(principal, work)
+            except BailiwickError as error:
+                is_full = error.code is Code.RESOURCE_EXHAUSTED and error.details.get("reason") in _NO_ROOM
+                idle = self._longest_idle(principal) if is_full else None
+                if idle is None:
+                    raise
+                await idle.engine.give_back()
+
+    async def ask(
+        self, session: Session, principal: Principal, question: Callable[[Dedicated], Awaitable[T]]
+    ) -> T:
+        """What its own engine session answers to something that changes nothing but that session.
+
+        If it is lost meanwhile, it is made again and asked again.
+        """
+        return await _asked(partial(self.fit, session, principal), question, TRIES)
+
+    async def ask_anywhere(
+        self,
+        session: Session,
+        principal: Principal,
+        question: Callable[[Place], Awaitable[T]],
+        *,
+        work: Work | None = None,
+        leaves_nothing: bool = True,
+        tries: int = TRIES,
+    ) -> T:
+        """The same of any engine session, if the client's is plain and what is asked `leaves_nothing`."""
+
+        async def place() -> Place:
+            is_shared = leaves_nothing and session.is_plain
+            return self._shared if is_shared else await self.fit(session, principal, work)
+
+        return await _asked(place, question, tries)
+
+    async def sweep_forever(self) -> None:
+        while True:
+            await asyncio.sleep(min(SWEEP_EVERY_S, self._config.engine_idle_s / 4))
+            self.sweep()
+
+    def sweep(self) -> None:
+        """End what is idle, in the background."""
+        now = self._now()
+        for key, session in list(self._sessions.items()):
+            session.operations.sweep(self._config.detach_s)
+            idle_s = 0.0 if session.is_busy else now - session.last_used_at
+            if idle_s > self._config.idle_s:
+                self._end(key)
+            elif idle_s > self._config.engine_idle_s and session.engine.is_open and not session.recipe.lost:
+                self._spawn(session.engine.give_back())
+
+    async def close(self) -> None:
+        for key in list(self._sessions):
+            self._end(key)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _begin(self, key: Key, principal: Principal, observed: str, place: str) -> Session:
+        if key in self._ended:
+            raise session_closed(key[-1])
+        if observed:
+            raise session_changed(key[-1], "The gateway does not know this session, or not any more.")
+        self._make_room(key)
+        shown = self._shown.offer(principal, DOOR, place)
+        session = Session(key[-1], shown, self._dedicating, self._config, self._now(), self._show)
+        self._sessions[key] = session
+        return session
+
+    def _show(self, session: Session) -> None:
+        """What `system.runtime.sessions` tells of it."""
+        zone = session.recipe.confs.get(TIME_ZONE, session.shown.settings.time_zone)
+        if zone != session.shown.settings.time_zone:
+            self._shown.change(session.shown, replace(session.shown.settings, time_zone=zone))
+
+    def _make_room(self, key: Key) -> None:
+        own = [known for known in self._sessions if known[:3] == key[:3]]
+        config = self._config
+        for keys, most in ((own, config.sessions_per_user_max), (list(self._sessions), config.sessions_max)):
+            if len(keys) < most:
+                continue
+            idle = [known for known in keys if not self._sessions[known].is_busy]
+            if not idle:
+                raise BailiwickError(
+                    Code.RESOURCE_EXHAUSTED,
+                    "There are too many Spark sessions, and all of them are busy. Stop some of them.",
+                    retryable=False,
+                    details={"reason": "limit", "limit": "sessions_per_user_max"},
+                )
+            self._end(min(idle, key=lambda known: self._sessions[known].last_used_at))
+
+    def _touch(self, key: Key, session: Session, principal: Principal, place: str) -> None:
+        session.last_used_at = self._now()
+        shown = session.shown
+        try:
+            session.shown = self._shown.find(
+                shown.id, principal, offered_at=shown.opened_at, door=DOOR, client=place
+            )
+        except BailiwickError:
+            self._end(key)
+            raise session_changed(session.id, "The session has ended.") from None
+
+    def _longest_idle(self, principal: Principal) -> Session | None:
+        """Among those of the principal, or else of everybody, that hold an engine session and do nothing."""
+        held = [each for each in self._sessions.values() if each.engine.is_open and not each.is_busy]
+        held = [each for each in held if each.recipe.lost is None]
+        own = [each for each in held if each.shown.principal == principal.name]
+        return min(own or held, key=lambda each: each.last_used_at, default=None)
+
+    def _end(self, key: Key) -> None:
+        """Not by its client's wish: who comes back is told that it changed, and PySpark makes a new one."""
+        session = self._sessions.pop(key)
+        self._shown.close(session.shown)
+        self._spawn(session.end())
+
+    def _remember_ended(self, key: Key) -> None:
+        self._ended[key] = None
+        if len(self._ended) > ENDED_REMEMBERED_MAX:
+            self._ended.popitem(last=False)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def _key(principal: Principal, session_id: str) -> Key:
+    return principal.tenant, principal.name, principal.actor, session_id
+
+
+async def _asked(place: Callable[[], Awaitable[P]], question: Callable[[P], Awaitable[T]], tries: int) -> T:
+    """Ask again, elsewhere, as long as engines are lost over it."""
+    lost: EngineLost | None = None
+    for number in range(tries):
+        if lost is not None:
+            await asyncio.sleep(RETRY_PAUSE_S * 2**number)
+        asked: P | None = None
+        try:
+            asked = await place()
+            return await question(asked)
+        except EngineLost as error:
+            lost = error
+            if asked is not None:
+                asked.retire()
+    raise failures.engine_lost(None, str(lost))

@@ -1,0 +1,250 @@
+"""The checks that `verdicts.toml` names: whether a field's value may pass.
+
+Each is given the notebook of the walk, the value, the message that it stands in, and its place for the
+refusal. What it learns on the way (names, texts), it notes.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn
+from uuid import UUID
+
+from pyspark.sql.connect import proto
+
+from bailiwick.doors.spark_connect.findings import Findings, TableRead, ViewMade
+from bailiwick.doors.spark_connect.unpacking import too_much
+from bailiwick.doors.spark_connect.verdicts import verdicts
+from bailiwick.errors import BailiwickError, Code
+from bailiwick.results.batches import MalformedStreamError, frames
+from bailiwick.telemetry.scrub import bounded
+
+Check = Callable[[Findings, Any, Any, str], None]
+
+SHORT_LENGTH_MAX: Final = 1_000
+SHORT_COUNT_MAX: Final = 1_000
+TAG_LENGTH_MAX: Final = 200
+TAG_COUNT_MAX: Final = 50
+PARTITIONS_MAX: Final = 100_000
+ROWS_SHOWN_MAX: Final = 100_000
+ROWS_AT_THE_END_MAX: Final = 1_000_000
+"""Spark gathers those rows in one place before it sends any."""
+SCHEMA_LENGTH_MAX: Final = 4 << 20
+
+_OWN_MARK: Final = "__"
+
+
+def _invalid(sentence: str, condition: str | None = None) -> BailiwickError:
+    details = {"condition": condition} if condition else {}
+    return BailiwickError(Code.INVALID_ARGUMENTS, sentence, details=details)
+
+
+def identifier(_: Findings, value: str, __: Any, where: str) -> None:
+    """Spark, too, takes nothing but UUIDs for sessions and operations."""
+    try:
+        is_canonical = str(UUID(value)) == value.lower()
+    except ValueError:
+        is_canonical = False
+    if not is_canonical:
+        raise _invalid(f"{where} must be a UUID.", "INVALID_HANDLE.FORMAT")
+
+
+def short(_: Findings, value: str, __: Any, where: str) -> None:
+    if len(value) > SHORT_LENGTH_MAX:
+        raise _invalid(f"{where} is longer than {SHORT_LENGTH_MAX} characters.")
+
+
+def few(_: Findings, values: Any, __: Any, where: str) -> None:
+    if len(values) > SHORT_COUNT_MAX:
+        raise too_much(f"{where} has more than {SHORT_COUNT_MAX} entries.", "entries_max")
+
+
+def shorts(found: Findings, values: Any, message: Any, where: str) -> None:
+    few(found, values, message, where)
+    for value in values:
+        short(found, value, message, where)
+
+
+def tag(_: Findings, value: str, __: Any, where: str) -> None:
+    if not value or "," in value or len(value) > TAG_LENGTH_MAX:
+        raise _invalid(f"{where}: a tag has 1 to {TAG_LENGTH_MAX} characters, none of them a comma.")
+
+
+def tags(found: Findings, values: Any, message: Any, where: str) -> None:
+    if len(values) > TAG_COUNT_MAX:
+        raise too_much(f"An operation has at most {TAG_COUNT_MAX} tags.", "tags_max")
+    for value in values:
+        tag(found, value, message, where)
+
+
+def unpacked(_: Findings, __: Any, ___: Any, where: str) -> None:
+    """What is compressed is put in its place before the walk, so none is left."""
+    raise BailiwickError(Code.PARSE_ERROR, f"{where} stands where none can be.")
+
+
+def table_read(found: Findings, name: str, message: proto.Read.NamedTable, _: str) -> None:
+    if found.relation is not None:
+        found.reads.append(TableRead(name, found.relation, has_options=len(message.options) > 0))
+    found.say(bounded(name, 200))
+
+
+def target(found: Findings, name: str, _: Any, __: str) -> None:
+    found.targets.append(name)
+
+
+def view(found: Findings, name: str, message: proto.CreateDataFrameViewCommand, _: str) -> None:
+    found.view = ViewMade(name, message.replace)
+
+
+def sql(found: Findings, text: str, _: Any, __: str) -> None:
+    found.sql_texts.append(text)
+
+
+def statement_text(found: Findings, text: str, message: proto.SqlCommand, where: str) -> None:
+    """As clients sent it before 4.0. Beside an input, Spark takes no notice of it."""
+    if message.HasField("input"):
+        raise _invalid(f"{where} came beside an input: a statement is told once.")
+    sql(found, text, message, where)
+
+
+def statement(_: Findings, relation: proto.Relation, __: Any, where: str) -> None:
+    """The first text that is found in it is the statement."""
+    outermost = relation.with_relations.root if relation.HasField("with_relations") else relation
+    if not outermost.HasField("sql"):
+        raise BailiwickError(Code.PARSE_ERROR, f"{where} is not a statement.")
+    if not outermost.sql.query:
+        # Protobuf does not tell an empty text from none, so no check of the text would ever see it.
+        details = {"condition": "PARSE_EMPTY_STATEMENT"}
+        raise BailiwickError(
+            Code.SYNTAX_ERROR, "Syntax error, unexpected empty statement.", sqlstate="42617", details=details
+        )
+
+
+def expression_text(found: Findings, text: str, _: Any, __: str) -> None:
+    found.expression_texts.append(text)
+
+
+def catalog(found: Findings, call: proto.Catalog, _: Any, where: str) -> None:
+    if found.relation_count != 1:
+        raise verdicts().refusal(where, "nested_catalog")
+    found.catalog = call
+
+
+def function(_: Findings, name: str, __: Any, where: str) -> None:
+    """The guard knows functions by what they turn into; those that are these are refused before that."""
+    if name.rpartition(".")[2].strip("`").lower() in verdicts().options.reflection:
+        raise verdicts().refusal(where, "reflection", detail=bounded(name, 80))
+
+
+def read_options(_: Findings, options: Mapping[str, str], __: Any, where: str) -> None:
+    for key in options:
+        if key.lower() not in verdicts().options.read:
+            _refuse_option(where, key)
+
+
+def write_options(_: Findings, options: Mapping[str, str], message: Any, where: str) -> None:
+    allowed = verdicts().options
+    for key in options if _is_for_tables(message) else ():
+        if key.lower() not in allowed.write and not key.lower().startswith(allowed.write_prefixes):
+            _refuse_option(where, key)
+
+
+def table_properties(_: Findings, properties: Mapping[str, str], __: Any, where: str) -> None:
+    refused = verdicts().options
+    for key in properties:
+        lowered = key.lower()
+        if lowered in refused.refused_properties or lowered.startswith(refused.refused_property_prefixes):
+            _refuse_option(where, key)
+
+
+def _is_for_tables(write: Any) -> bool:
+    """Whether it is a table that is written. Where it is not, the write is refused for that."""
+    return not isinstance(write, proto.WriteOperation) or write.HasField("table")
+
+
+def _refuse_option(where: str, key: str) -> NoReturn:
+    raise verdicts().refusal(where, "option", detail=bounded(key, 80))
+
+
+def provider(_: Findings, name: str, message: Any, where: str) -> None:
+    if _is_for_tables(message) and name.lower() not in verdicts().options.formats:
+        raise verdicts().refusal(where, "table_format", detail=bounded(name, 80))
+
+
+def at_most(number: int) -> Check:
+    def check(_: Findings, value: int, __: Any, where: str) -> None:
+        if value > number:
+            raise too_much(f"{where} is at most {number}.", where)
+
+    return check
+
+
+def arrow(_: Findings, data: bytes, __: Any, where: str) -> None:
+    """Rows come as they are: how large compressed ones become, only the engine would find out."""
+    try:
+        is_compressed = any(frame.is_compressed for frame in frames(data))
+    except MalformedStreamError as error:
+        raise BailiwickError(Code.PARSE_ERROR, f"{where} is not an Arrow stream.") from error
+    if is_compressed:
+        raise _invalid(f"{where} is compressed: send rows as they are.")
+
+
+def schema(_: Findings, text: str, __: Any, where: str) -> None:
+    """A type as DDL, which can name nothing but types, or as JSON, which can name classes to be loaded."""
+    if len(text) > SCHEMA_LENGTH_MAX:
+        raise too_much(f"{where} is too long.", "schema_length_max")
+    if text.lstrip("\ufeff \t\r\n\0")[:1] in ("{", "[", '"'):
+        _check_json(text, where)
+
+
+def metadata(_: Findings, text: str, __: Any, where: str) -> None:
+    """What a client says about a column. Spark has keys of its own there, and obeys them."""
+    if len(text) > SCHEMA_LENGTH_MAX:
+        raise too_much(f"{where} is too long.", "schema_length_max")
+    _check_json(text, where)
+
+
+def _check_json(text: str, where: str) -> None:
+    marks = verdicts().options
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        for key, value in pairs:
+            if key == "type" and value == "udt":
+                raise verdicts().refusal(where, "user_type")
+            is_own = key.startswith(_OWN_MARK) and key not in marks.column_marks
+            if is_own or key in marks.refused_column_marks:
+                raise verdicts().refusal(where, "column_marks", detail=bounded(key, 80))
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except (ValueError, RecursionError) as error:
+        raise BailiwickError(Code.PARSE_ERROR, f"{where} is not JSON that can be read.") from error
+
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "identifier": identifier,
+    "short": short,
+    "shorts": shorts,
+    "few": few,
+    "tag": tag,
+    "tags": tags,
+    "unpacked": unpacked,
+    "table_read": table_read,
+    "target": target,
+    "view": view,
+    "sql": sql,
+    "statement": statement,
+    "statement_text": statement_text,
+    "expression_text": expression_text,
+    "catalog": catalog,
+    "function": function,
+    "read_options": read_options,
+    "write_options": write_options,
+    "table_properties": table_properties,
+    "provider": provider,
+    "partitions": at_most(PARTITIONS_MAX),
+    "rows_shown": at_most(ROWS_SHOWN_MAX),
+    "rows_at_the_end": at_most(ROWS_AT_THE_END_MAX),
+    "arrow": arrow,
+    "schema": schema,
+    "metadata": metadata,
+}
