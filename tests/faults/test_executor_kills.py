@@ -28,7 +28,8 @@ SEED = 22
 WORKERS = 2
 PAUSES_S = (1.0, 5.0)
 POLL_S = 0.2
-ASKED_MAX = 8
+ASKED_FOR_S = 200.0
+"""On a busy machine executors take long to come up again, while a quick query is answered many times."""
 IN_EVERY_RUN = {"q01", "q06"}
 
 
@@ -139,7 +140,7 @@ def test_an_answer_is_right_although_executors_die_while_it_is_computed(
     engine = gateway.engine_pid
     before, started, asked = killer.kills, time.monotonic(), 0
     tally.queries += 1
-    while killer.kills == before and asked < ASKED_MAX:
+    while killer.kills == before and time.monotonic() - started < ASKED_FOR_S:
         asked += 1
         assert difference(rows(gateway, sql), expected) == ""
     hits = killer.kills - before

@@ -151,6 +151,23 @@ async def test_what_makes_a_view_is_known_by_the_standing_lease_and_stopped_with
         assert await session.settle_lease(FIRST, timeout_s=5)
 
 
+@pytest.mark.parametrize(("reads_only", "is_said_again"), [(True, False), (False, True)])
+async def test_what_is_current_is_said_again_only_after_a_plan_that_may_have_changed_it(
+    reads_only: bool, is_said_again: bool
+) -> None:
+    spark = Spark()
+    spark.goes_on = False
+    session = session_with(spark)
+    await session.use("lake", ())
+    responses = session.execute_plan(
+        proto.Plan(), operation=new_operation_id(), lease=FIRST, reads_only=reads_only
+    )
+    [_ async for _ in responses]
+    before = len(spark.asked)
+    await session.use("lake", ())
+    assert (len(spark.asked) > before) == is_said_again
+
+
 async def test_a_refusal_of_sparks_is_kept_beside_ours() -> None:
     spark = Spark()
     spark.error = refused("TABLE_OR_VIEW_NOT_FOUND", "42P01", errorId="e1")

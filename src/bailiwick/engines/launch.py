@@ -213,6 +213,9 @@ def _results(config: EngineConfig, cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(max(_SHUFFLE_PARTITIONS_MIN, 16 * cores)),
         # Spark's shortcut for few partitions opens a file for each of them.
         "spark.shuffle.sort.bypassMergeThreshold": "1",
+        # By default it grows with the heap, and every sort and every grouping of a few rows then has Java
+        # clear tens of megabytes; large ones take as many small pages as they need, and no longer for it.
+        "spark.buffer.pageSize": "1m",
         "spark.driver.maxResultSize": "0",
         "spark.connect.grpc.arrow.maxBatchSize": "3m",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",

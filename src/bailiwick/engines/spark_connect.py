@@ -153,8 +153,9 @@ class SparkConnectSession(EngineSession):
         makes_view: bool = False,
         reads_only: bool = False,
     ) -> AsyncGenerator[Any, None]:
-        # It may be one that sets them.
-        self._current = self._locale = None
+        if not reads_only:
+            # It may be one that sets them.
+            self._current = self._locale = None
         tags = operation_tags(
             principal,
             may_call=may_call,

@@ -294,10 +294,12 @@ async def test_what_only_reads_is_done_anywhere_until_the_session_is_unlike_othe
     assert await client.get("spark.sql.ansi.enabled") == {"spark.sql.ansi.enabled": "true"}
     assert (door.desk.lent, door.desk.made) == (4, [])
     assert {told["standing"] for _, told in (*door.desk.ran, *door.desk.analysed)} == {None}
+    assert all(told["reads_only"] for _, told in door.desk.ran)
     await client.run(sql_plan("SHOW VIEWS"))
     await client.run(table_plan())
     (own,) = door.desk.made
     assert (door.desk.lent, door.desk.ran[-1][1]["standing"]) == (4, own.standing)
+    assert not door.desk.ran[-1][1]["reads_only"]
 
 
 async def test_a_text_that_mentions_frames_is_run_in_a_session_of_its_own(door: ConnectHouse) -> None:

@@ -159,6 +159,7 @@ class Execution:
             may_call=principal.is_admin,
             explains=errand.explains,
             makes_view=errand.makes_view,
+            reads_only=place.standing is None,
         )
         async with aclosing(responses):
             async for response in responses:
