@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -30,8 +29,6 @@ from bailiwick.testing.scripted_queries import Script, ScriptedQueries
 KEY = b"k" * 32
 ONE, TWO = GatewayId("gone"), GatewayId("gtwo")
 LARGE = pa.table({"text": ["y" * 10_000]})
-NOTICED_WITHIN = 50
-"""Tries, until the driver has noticed that its line was broken."""
 
 
 @dataclass
@@ -291,16 +288,18 @@ async def test_a_read_of_one_that_runs_at_the_other_is_cancelled_at_either(pair:
 
 def run_anew(connection: Any, statement: str) -> None:
     """After the line was broken. What the driver sends before it has noticed is lost, and never asked."""
-    for _ in range(NOTICED_WITHIN):
+
+    def outcome() -> tuple[dbapi.Error | None] | None:
         try:
             run(connection, statement)
-        except dbapi.OperationalError as error:
-            if "error reading from server" not in str(error):
-                raise
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("the driver has not noticed that its line was broken")
+        except dbapi.Error as error:
+            return None if "error reading from server" in str(error) else (error,)
+        return (None,)
+
+    told = wait_until("the driver has noticed that its line was broken", outcome)
+    assert told is not None
+    if told[0] is not None:
+        raise told[0]
 
 
 def run(connection: Any, statement: str) -> None:

@@ -66,9 +66,7 @@ final class Kinds {
       ShowPartitions.class, ShowFunctions.class, ShowCatalogsCommand.class, ShowCurrentNamespaceCommand.class,
       ShowProceduresCommand.class, DescribeRelation.class, DescribeRelationJsonCommand.class, DescribeColumn.class,
       DescribeQueryCommand.class, DescribeNamespace.class, DescribeFunction.class, DescribeProcedureCommand.class,
-      ExplainCommand.class,
-      // What Spark makes of some of them.
-      ShowFunctionsCommand.class, DescribeFunctionCommand.class);
+      ExplainCommand.class);
 
   /** How commands name what they are about. */
   private static final Set<Class<?>> NAMES = Set.of(

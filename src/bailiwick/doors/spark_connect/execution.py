@@ -16,8 +16,7 @@ from bailiwick.doors.spark_connect.recipe import Recipe
 from bailiwick.doors.spark_connect.sessions import Session, Sessions
 from bailiwick.doors.spark_connect.shared_session import Place
 from bailiwick.engines.description import Kind
-from bailiwick.engines.engine import EngineLost
-from bailiwick.errors import OUT_OF_MEMORY, BailiwickError
+from bailiwick.errors import BailiwickError
 from bailiwick.fleet.schedule import Work
 from bailiwick.ids import new_operation_id
 from bailiwick.queries import failures
@@ -26,7 +25,7 @@ from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.query import Failure
 from bailiwick.queries.running import Running
 from bailiwick.queries.spark_life import RETRY_PAUSE_S
-from bailiwick.queries.spark_side import Lease, Lost, Silence, SparkSide, patience, wait_settled
+from bailiwick.queries.spark_side import Lease, Loss, Lost, SparkSide, patience, wait_settled
 
 Take = Callable[[Any], Awaitable[None]]
 
@@ -97,25 +96,15 @@ class Execution:
         """One engine's try. None if it has come to its end, good or bad."""
         async with self._place(running, side, work) as (place, lease):
             running.apply(Admitted(side.wall(), lease.engine.node_id, lease.is_fallback))
-            try:
-                async with patience(lease, side) as pulse:
-                    await self._answer(running, place, lease, side, pulse)
-            except EngineLost as error:
-                lease.spoil("engine lost")
-                lost = error
-            except Silence:
-                lease.spoil("no sign of life")
-                return Lost(lease.engine, failures.stalled(side.limits.stream_idle_s))
-            except BailiwickError as error:
-                running.fail(error, by_engine=True)
+            with Loss(lease) as loss:
+                try:
+                    async with patience(lease, side) as pulse:
+                        await self._answer(running, place, lease, side, pulse)
+                except BailiwickError as error:
+                    running.fail(error, by_engine=True)
                 await wait_settled(lease)
                 return None
-            else:
-                await wait_settled(lease)
-                return None
-        told = failures.engine_lost(await lease.engine.explain_loss(), str(lost))
-        is_too_small = told.details.get("reason") == OUT_OF_MEMORY
-        return Lost(lease.engine, told, lease.heap_bytes + 1 if is_too_small else 0)
+        return await loss.told(side)
 
     @asynccontextmanager
     async def _place(
