@@ -12,11 +12,21 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 SLOW = "SELECT id, sha2(repeat(cast(id AS STRING), 20000), 512) AS digest FROM range(0, 9600, 1, 24)"
 """Gives the rows of each of its tasks as soon as that is done, and takes some seconds for all."""
+LONG = "SELECT id, sha2(repeat(cast(id AS STRING), 20000), 512) AS digest FROM range(0, 800000, 1, 2000)"
+"""The same, for minutes."""
+WIDE_COUNT = 200_000
+WIDE = f"SELECT id, sha2(cast(id AS STRING), 512) AS text FROM range(0, {WIDE_COUNT}, 1, 16)"
+"""Is done soon, and more than lies between a gateway and a client that does not read, also compressed."""
+RECONNECTS = [("grpc.max_reconnect_backoff_ms", 500)]
+"""A gateway that is back is found at once."""
+PATIENT = DefaultPolicy(max_retries=200, max_backoff=500)
+IMPATIENT = DefaultPolicy(max_retries=3, max_backoff=500)
 MAY_GO_ON: dict[str, threading.Event] = {}
 
 
@@ -32,8 +42,9 @@ def wait_for_word(who: str) -> None:
 
 def connected() -> Any:
     """A session of its own. Who asks again more often than PySpark does by itself learns sooner."""
-    spark: Any = SparkSession.builder.remote(os.environ["ADDRESS"]).create()
-    spark.client.set_retry_policies([DefaultPolicy(max_retries=200, max_backoff=500)])
+    builder = DefaultChannelBuilder(os.environ["ADDRESS"], RECONNECTS)
+    spark: Any = ConnectSession.builder.channelBuilder(builder).create()
+    spark.client.set_retry_policies([PATIENT])
     return spark
 
 
@@ -75,19 +86,25 @@ def text(spark: Any) -> dict[str, Any]:
     return raised(lambda: list(spark.sql(held).first()))
 
 
-def begun(spark: Any) -> dict[str, Any]:
-    """Has a row, and reads on."""
-    wait_for_word("begun")
+def followed(who: str, spark: Any, text: str, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Reads row by row: says so at the first, does what comes `between`, and reads on."""
     seen: list[int] = []
 
     def read() -> None:
-        for row in spark.sql(SLOW).toLocalIterator():
-            if not seen:
-                tell("begun", has_row=True)
+        for row in spark.sql(text).toLocalIterator():
             seen.append(row.id)
+            if len(seen) == 1:
+                tell(who, has_row=True)
+                between()
 
     end = raised(read)
-    return {**end, "rows": len(seen), "distinct": len(set(seen)), "afterwards": connected().range(3).count()}
+    return {**end, "rows": len(seen), "distinct": len(set(seen))}
+
+
+def begun(spark: Any) -> dict[str, Any]:
+    """Has a row, and reads on."""
+    wait_for_word("begun")
+    return {**followed("begun", spark, SLOW), "afterwards": connected().range(3).count()}
 
 
 def committed(spark: Any) -> dict[str, Any]:
@@ -108,8 +125,49 @@ def bereft(spark: Any) -> dict[str, Any]:
     return {**end, "afterwards": connected().range(3).count()}
 
 
+def impatient(spark: Any) -> dict[str, Any]:
+    """Reads on for long, and asks a gateway that does not answer only some times more."""
+    spark.client.set_retry_policies([IMPATIENT])
+    return followed("impatient", spark, LONG)
+
+
+def patient(spark: Any) -> dict[str, Any]:
+    """Reads on for long; afterwards its program makes another session."""
+    return {**followed("patient", spark, LONG), "afterwards": connected().range(3).count()}
+
+
+def saving(spark: Any) -> dict[str, Any]:
+    """Held when Spark has asked for the commit. The session has never had an answer."""
+    return raised(lambda: spark.range(10).withColumnRenamed("id", "n").write.saveAsTable("faults.saved"))
+
+
+def unread(spark: Any) -> dict[str, Any]:
+    """Has a row, and reads on only when it is told to."""
+    return followed("unread", spark, WIDE, lambda: wait_for_word("unread"))
+
+
+def endless(spark: Any) -> dict[str, Any]:
+    """Has a row, and reads on for longer than any gateway waits that is asked to end."""
+    return followed("endless", spark, LONG)
+
+
+def filling(spark: Any) -> dict[str, Any]:
+    """Writes for longer than that."""
+    return raised(lambda: spark.sql(f"INSERT INTO faults.kept_too SELECT length(digest) FROM ({LONG})"))
+
+
+def late(spark: Any) -> dict[str, Any]:
+    """Held while its frame is planned."""
+    return raised(lambda: spark.table("faults.planned").count())
+
+
 CLIENTS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    each.__name__: each for each in (frame, text, begun, committed, committing, bereft)
+    each.__name__: each
+    for each in (
+        *(frame, text, begun, committed, committing, bereft),
+        *(impatient, patient, saving),
+        *(unread, endless, filling, late),
+    )
 }
 
 

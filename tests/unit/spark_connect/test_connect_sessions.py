@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 from connect_house import (
     Client,
@@ -23,9 +22,10 @@ from connect_house import (
     view_plan,
 )
 from pyspark.sql.connect import proto
-from query_house import Script, eventually
+from query_house import ANN, Script, eventually
 
 from bailiwick.doors.spark_connect.config import SparkConnectConfig
+from bailiwick.doors.spark_connect.door import Caller
 from bailiwick.engines.description import Description, Kind
 from bailiwick.engines.engine import EngineLost
 from bailiwick.errors import BailiwickError, Code
@@ -144,6 +144,21 @@ async def test_an_interrupt_ends_the_operation_as_spark_says_it(door: ConnectHou
     assert list(answer.interrupted_ids) == [name]
     assert condition(await refused(reading)) == "OPERATION_CANCELED"
     assert (await door.house.recorded()).state.value == "cancelled"
+
+
+async def test_an_operation_that_is_interrupted_before_its_first_step_ends(door: ConnectHouse) -> None:
+    caller, client = Caller(ANN, "loopback"), door.client()
+    request = client.request(proto.ExecutePlanRequest, plan=table_plan()).SerializeToString()
+    everything = client.request(
+        proto.InterruptRequest, interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_ALL
+    )
+    screened = await door.door.screened_plan(caller, request)
+    session = door.door.session(caller, client.session_id, None)
+    operation = door.door.execute(caller, session, screened, request)
+    assert await door.door.interrupt(caller, session, everything) == [operation.id]
+    async with asyncio.timeout(5):
+        with pytest.raises(BailiwickError, match="interrupted by ann"):
+            await anext(door.door.responses(session, operation))
 
 
 async def test_a_client_that_cannot_come_back_ends_its_operation_by_leaving(door: ConnectHouse) -> None:
@@ -362,21 +377,3 @@ async def test_an_idle_session_ends_and_its_client_is_told_to_make_another(tmp_p
         client.observed = first.server_side_session_id
         await eventually(lambda: len(door.door.sessions) == 0 and door.desk.made[0].is_closed)
         assert condition(await refused(client.run(table_plan()))) == "INVALID_HANDLE.SESSION_CHANGED"
-
-
-async def test_who_has_not_read_to_the_end_when_the_gateway_stops_is_told_and_does_not_ask_again(
-    door: ConnectHouse,
-) -> None:
-    door.desk.answers = [[rows_response(), asyncio.Event()]]
-    call = door.client().execute(table_plan(), operation_id=operation_id())
-    await call.read()
-    await door.door.drain(0.01)
-    error = await refused(call.read())
-    assert condition(error) == "BAILIWICK_CIRCUIT_BREAKER_OPEN"
-    assert error.code() is grpc.StatusCode.INTERNAL
-    assert "RetryInfo" not in str(error.trailing_metadata())
-
-
-async def test_a_gateway_that_stops_waits_for_nobody_who_has_read_everything(door: ConnectHouse) -> None:
-    await door.client().run(table_plan(), operation_id=operation_id())
-    await asyncio.wait_for(door.door.drain(60.0), 5.0)

@@ -43,6 +43,8 @@ ON_LOOP_BYTES_MAX = 64 << 10
 COMPRESSED = b"\x28\xb5\x2f\xfd"
 """How all begins that zstd wrote. It may come to much, however little was sent; so: in a thread, too."""
 DRAINED_LOOK_EVERY_S = 0.05
+ENDS_TOLD_WITHIN_S = 2.0
+"""So long for queries that are ended to say how: a change may have been carried out all the same."""
 
 SENT_BY_CLIENTS_THEMSELVES = frozenset({"Command.ml_command"})
 """Stock clients tidy up after models at their end, whether they had any or not. Nobody asked for it."""
@@ -87,14 +89,17 @@ class SparkConnectDoor:
         """Let those who read come to an end, for `timeout_s` at most. Who has not by then is told why."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while self._read_now():  # noqa: ASYNC110 - readers come and go, and nobody else asks
+                while self._followed():  # noqa: ASYNC110 - readers come and go, and nobody else asks
                     await asyncio.sleep(DRAINED_LOOK_EVERY_S)
-        for operation in self._read_now():
-            operation.log.break_off(failures.shutting_down())
+        followed = self._followed()
+        if tasks := [each.task for each in followed if each.task is not None and not each.task.done()]:
+            await asyncio.wait(tasks, timeout=ENDS_TOLD_WITHIN_S)
+        for operation in followed:
+            operation.log.break_off(operation.log.error or failures.shutting_down())
 
-    def _read_now(self) -> list[Operation]:
+    def _followed(self) -> list[Operation]:
         operations = (operation for session in self.sessions for operation in session.operations)
-        return [operation for operation in operations if operation.readers > 0]
+        return [operation for operation in operations if operation.is_followed]
 
     async def close(self) -> None:
         if self._sweeping is not None:

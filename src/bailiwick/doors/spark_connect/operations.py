@@ -19,6 +19,8 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import QueryId
 
 FORGOTTEN_REMEMBERED_MAX = 1_000
+TAKEN_UP_WITHIN_S = 1.0
+"""A client whose stream was ended asks for the rest of it sooner than this."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,9 +44,15 @@ class Operation:
     def is_busy(self) -> bool:
         return self.readers > 0 or not self.log.is_ended
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether somebody reads it, or may be about to take it up again."""
+        return self.readers > 0 or (self.reattachable and self.now() - self.left_at < TAKEN_UP_WITHIN_S)
+
     def begin(self, task: "asyncio.Task[None]") -> None:
         self.task = task
         self.left_at = self.now()
+        task.add_done_callback(self._tell_end)
 
     def end(self, error: BailiwickError) -> None:
         """It shall not go on. One that has ended is fine."""
@@ -52,6 +60,11 @@ class Operation:
             self.ended_by = self.ended_by or error
             if self.task is not None:
                 self.task.cancel()
+
+    def _tell_end(self, _task: "asyncio.Task[None]") -> None:
+        """What was ended before its first step has not told it by itself."""
+        if self.ended_by is not None:
+            self.log.fail(self.ended_by)
 
     @contextmanager
     def read(self) -> Iterator[None]:
