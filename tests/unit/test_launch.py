@@ -132,3 +132,10 @@ def test_spill_can_be_put_on_another_disk() -> None:
     config = EngineConfig(spill_dir=Path("/fast"))
     assert properties(config)["spark.local.dir"] == "/fast"
     assert properties()["spark.local.dir"] == "/data/spill"
+
+
+def test_what_was_shuffled_does_not_stay_on_disk() -> None:
+    made = properties()
+    assert made["spark.sql.connect.shuffleDependency.fileCleanup.enabled"] == "true"
+    assert made["spark.sql.classic.shuffleDependency.fileCleanup.enabled"] == "true"
+    assert "io.bailiwick.Leftovers" in made["spark.extraListeners"].split(",")

@@ -157,7 +157,7 @@ def _connect(token: str) -> dict[str, str]:
         "spark.connect.extensions.relation.classes": (
             "io.bailiwick.Describe,io.bailiwick.TasksAnswer,io.bailiwick.Analyse"
         ),
-        "spark.extraListeners": "io.bailiwick.StrayJobs,io.bailiwick.Tasks",
+        "spark.extraListeners": "io.bailiwick.StrayJobs,io.bailiwick.Leftovers,io.bailiwick.Tasks",
         "spark.connect.session.planCache.maxSize": "0",
         # The gateway closes its sessions; a pooled one may well be idle for an hour.
         "spark.connect.session.manager.defaultSessionTimeout": "24h",
@@ -213,12 +213,19 @@ def _results(config: EngineConfig, cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(max(_SHUFFLE_PARTITIONS_MIN, 16 * cores)),
         # Spark's shortcut for few partitions opens a file for each of them.
         "spark.shuffle.sort.bypassMergeThreshold": "1",
+        # Else what a query shuffled stays on disk until Java collects what stood for it, often much later.
+        # `classic` is for what one statement runs inside another: the query of a CREATE TABLE AS.
+        "spark.sql.connect.shuffleDependency.fileCleanup.enabled": "true",
+        "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
         # By default it grows with the heap, and every sort and every grouping of a few rows then has Java
         # clear tens of megabytes; large ones take as many small pages as they need, and no longer for it.
         "spark.buffer.pageSize": "1m",
         "spark.driver.maxResultSize": "0",
         "spark.connect.grpc.arrow.maxBatchSize": "3m",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # For the clients that read it (`EngineSession.compress`). More thorough levels cost more than they
+        # save, above all of rows that nothing can shrink.
+        "spark.sql.execution.arrow.compression.zstd.level": "1",
         "spark.sql.iceberg.read.split-size": size,
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": size,
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",

@@ -1,0 +1,133 @@
+"""What queries shuffle stands on the engine's disk for as long as they run, however they end."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pytest
+from adbc_driver_manager.dbapi import Error as AdbcError
+
+from bailiwick.testing.asking import failure, in_background, rows, value, wait_until
+from bailiwick.testing.gateway import RunningGateway
+
+pytestmark = [pytest.mark.spark, pytest.mark.fault, pytest.mark.timeout(240)]
+
+GONE_WITHIN_S: Final = 10.0
+GROUPED: Final = "SELECT id % 50000 AS k, count(*) AS n FROM range(0, 1000000, 1, 8) GROUP BY 1"
+# The same exchange twice, which Spark does once.
+REUSED: Final = f"WITH g AS ({GROUPED}) SELECT sum(a.n * b.n), count(*) FROM g a JOIN g b ON a.k = b.k"
+AT_ONCE: Final = 4
+ROUNDS: Final = 5
+# Each task writes what it shuffles within a second, and there are far more of them than the test waits for.
+ENDLESS_MAPS: Final = (
+    "SELECT k, count(*) FROM "
+    "(SELECT cast(hash(id) % 20000 AS STRING) AS k FROM range(0, 4000000000, 1, 8000)) GROUP BY 1"
+)
+# All is shuffled soon, and what follows takes for ever.
+ENDLESS_AFTERWARDS: Final = (
+    f"SELECT sum(g.k * b.id % 7) FROM ({GROUPED}) g CROSS JOIN range(0, 40000000, 1, 40) b"
+)
+FAILING_MAPS: Final = (
+    "SELECT k, count(*) FROM (SELECT if(id = 999999, raise_error('bang'), id) AS k "
+    "FROM range(0, 1000000, 1, 40)) GROUP BY 1"
+)
+FAILING_AFTERWARDS: Final = f"SELECT if(k = 7, raise_error('bang'), k) FROM ({GROUPED})"
+
+
+def left(gateway: RunningGateway, prefix: str = "") -> list[str]:
+    """What is there of blocks: those that were shuffled, spilled, broadcast, or are being written."""
+    blocks = (gateway.data_dir / "spill").glob("blockmgr-*/*/*")
+    return sorted(block.name for block in blocks if block.name.startswith(prefix))
+
+
+def wait_gone(gateway: RunningGateway, prefix: str = "shuffle_") -> None:
+    wait_until(
+        f"gone: {prefix}* of {gateway.data_dir / 'spill'}",
+        lambda: not left(gateway, prefix),
+        GONE_WITHIN_S,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _empty(gateway: RunningGateway) -> None:
+    """Warming up shuffles too."""
+    wait_until("nothing of warming up", lambda: not left(gateway, "shuffle_"))
+
+
+def test_what_was_shuffled_goes_when_the_answer_is_there_and_the_answers_are_right(
+    gateway: RunningGateway,
+) -> None:
+    def ask(_: int) -> list[list[tuple[object, ...]]]:
+        with gateway.connect() as connection, connection.cursor() as cursor:
+            answers = []
+            for _round in range(ROUNDS):
+                cursor.execute(REUSED)
+                answers.append(cursor.fetchall())
+            return answers
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asking = [pool.submit(ask, number) for number in range(AT_ONCE)]
+        wait_until("something is shuffled", lambda: left(gateway, "shuffle_"))
+        assert [one.result() for one in asking] == [[[(50000 * 20 * 20, 50000)]] * ROUNDS] * AT_ONCE
+    wait_gone(gateway)
+
+
+def test_also_when_what_is_written_into_a_table_was_shuffled(gateway: RunningGateway) -> None:
+    rows(gateway, "CREATE NAMESPACE spilled")
+    rows(gateway, f"CREATE TABLE spilled.t AS {GROUPED}")
+    wait_gone(gateway)
+    rows(gateway, "INSERT INTO spilled.t SELECT k, sum(n) FROM spilled.t GROUP BY k")
+    rows(gateway, "DELETE FROM spilled.t WHERE k IN (SELECT k FROM spilled.t GROUP BY k HAVING k % 2 = 1)")
+    assert value(gateway, "SELECT sum(n) FROM spilled.t") == 1_000_000
+    wait_gone(gateway)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [pytest.param(FAILING_MAPS, id="while shuffling"), pytest.param(FAILING_AFTERWARDS, id="afterwards")],
+)
+def test_also_when_the_query_fails(gateway: RunningGateway, sql: str) -> None:
+    assert "bang" in failure(gateway, sql)
+    wait_gone(gateway)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [pytest.param(ENDLESS_MAPS, id="while shuffling"), pytest.param(ENDLESS_AFTERWARDS, id="afterwards")],
+)
+def test_also_when_the_query_is_cancelled(gateway: RunningGateway, sql: str) -> None:
+    _cancel_when(gateway, sql, lambda: len(left(gateway, "shuffle_")) > 10)
+    wait_gone(gateway)
+
+
+def test_what_killed_tasks_were_writing_goes_when_others_have_worked_there_a_while_later(
+    gateway: RunningGateway,
+) -> None:
+    # Of tests before this one some may still be there.
+    before = set(left(gateway, "temp_shuffle_"))
+    _cancel_when(gateway, ENDLESS_MAPS, lambda: set(left(gateway, "temp_shuffle_")) - before)
+
+    def is_gone() -> bool:
+        assert value(gateway, REUSED) == 50000 * 20 * 20
+        return not left(gateway, "temp_shuffle_")
+
+    wait_until("gone", is_gone, 60)
+    # Neither what was sorted nor what was broadcast is left: nothing is.
+    wait_until("empty", lambda: not left(gateway), GONE_WITHIN_S)
+
+
+def _cancel_when(gateway: RunningGateway, sql: str, condition: Callable[[], object]) -> None:
+    with gateway.connect() as connection, connection.cursor() as cursor:
+
+        def ask() -> str:
+            try:
+                cursor.execute(sql)
+                cursor.fetchall()
+            except AdbcError as error:
+                return str(error)
+            return "it ended"
+
+        with in_background(ask) as answer:
+            wait_until("it has shuffled enough", condition, 60)
+            cursor.adbc_cancel()
+            assert "ancel" in answer.result(30)
