@@ -6,11 +6,16 @@ import re
 import subprocess
 import sys
 import textwrap
+import uuid
 from pathlib import Path
 from typing import Any
 
+import grpc
+import pyarrow as pa
 import pytest
+from pyspark.sql.connect import proto
 
+from bailiwick.results.batches import FrameKind, frames
 from bailiwick.testing.asking import ENDLESS, rows, value, wait_until
 from bailiwick.testing.gateway import RunningGateway
 
@@ -297,3 +302,32 @@ def test_an_operation_is_taken_up_again_over_another_stream(lake: RunningGateway
         """,
     )
     assert counts == [500000, 124999750000, 3]
+
+
+def test_rows_travel_compressed_to_clients_that_read_that(lake: RunningGateway) -> None:
+    place, _, token = address(lake).removeprefix("sc://").partition("/;token=")
+    plan = proto.Plan()
+    plan.root.sql.query = "SELECT id, 'the same text' AS label FROM range(0, 20000, 1, 1)"
+    answers: dict[str, list[bytes]] = {}
+    with grpc.insecure_channel(place) as channel:
+        for client_type in ("_SPARK_CONNECT_PYTHON spark/4.1.4 os/linux python/3.11.7", "some/1.0", ""):
+            request = proto.ExecutePlanRequest(
+                session_id=str(uuid.uuid4()), client_type=client_type, plan=plan
+            )
+            stream = proto.SparkConnectServiceStub(channel).ExecutePlan(
+                request, metadata=(("authorization", f"Bearer {token}"),), timeout=RUN_S
+            )
+            answers[client_type] = [each.arrow_batch.data for each in stream if each.HasField("arrow_batch")]
+    python, *others = answers.values()
+    assert [_are_compressed(each) for each in (python, *others)] == [{True}, {False}, {False}]
+    tables = [
+        pa.concat_tables(pa.ipc.open_stream(part).read_all() for part in each) for each in answers.values()
+    ]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+    assert sum(map(len, python)) * 5 < sum(map(len, others[0]))
+
+
+def _are_compressed(batches: list[bytes]) -> set[bool]:
+    found = (frame for batch in batches for frame in frames(batch))
+    return {frame.is_compressed for frame in found if frame.kind is FrameKind.BATCH}

@@ -128,11 +128,12 @@ class FakeSession(EngineSession):
         del lease
         self._engine.used.append((catalog, namespace))
 
-    async def localise(
-        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
-    ) -> None:
-        del compressed  # The frames here are made beforehand.
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
         self._engine.locales.append((time_zone, double_quoted_identifiers))
+
+    async def compress(self, is_wanted: bool) -> None:
+        # The frames here are made beforehand.
+        self._engine.compressed.append(is_wanted)
 
     async def settle(self, timeout_s: float) -> bool:
         del timeout_s
@@ -157,6 +158,7 @@ class FakeEngine(Engine):
         self.executed: list[tuple[str, bool]] = []
         self.used: list[tuple[str, tuple[str, ...]]] = []
         self.locales: list[tuple[str, bool]] = []
+        self.compressed: list[bool] = []
         self.interrupted = 0
         self.loss: str | None = "exited"
         self.is_deaf = False

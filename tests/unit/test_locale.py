@@ -23,10 +23,8 @@ class RecordedCalls:
             raise EngineLost("gone")
 
 
-async def localise(
-    session: SparkConnectSession, time_zone: str, quoted: bool, *, compressed: bool = False
-) -> None:
-    await session.localise(time_zone=time_zone, double_quoted_identifiers=quoted, compressed=compressed)
+async def localise(session: SparkConnectSession, time_zone: str, quoted: bool) -> None:
+    await session.localise(time_zone=time_zone, double_quoted_identifiers=quoted)
 
 
 async def test_spark_is_told_what_differs_and_nothing_twice() -> None:
@@ -41,12 +39,10 @@ async def test_spark_is_told_what_differs_and_nothing_twice() -> None:
         {
             "spark.sql.session.timeZone": "Europe/Berlin",
             "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-            "spark.sql.execution.arrow.compression.codec": "none",
         },
         {
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-            "spark.sql.execution.arrow.compression.codec": "none",
         },
     ]
 
@@ -54,8 +50,10 @@ async def test_spark_is_told_what_differs_and_nothing_twice() -> None:
 async def test_batches_are_compressed_for_those_who_read_that_and_for_nobody_after() -> None:
     calls = RecordedCalls()
     session = SparkConnectSession("handle", cast(SparkCalls, calls))
-    await localise(session, "UTC", False, compressed=True)
-    await localise(session, "UTC", False)
+    await session.compress(False)
+    assert calls.configured == []
+    for is_wanted in (True, True, False):
+        await session.compress(is_wanted)
     codecs = [told["spark.sql.execution.arrow.compression.codec"] for told in calls.configured]
     assert codecs == ["zstd", "none"]
 
@@ -69,3 +67,9 @@ async def test_what_was_not_confirmed_is_told_again() -> None:
     calls.is_lost = False
     await localise(session, "UTC", False)
     assert len(calls.configured) == 2
+    calls.is_lost = True
+    with pytest.raises(EngineLost):
+        await session.compress(True)
+    calls.is_lost = False
+    await session.compress(False)
+    assert len(calls.configured) == 4

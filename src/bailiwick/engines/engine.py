@@ -200,12 +200,14 @@ class EngineSession(ABC):
         """Make these current. A namespace is looked up under `lease`; a missing one is SCHEMA_NOT_FOUND."""
 
     @abstractmethod
-    async def localise(
-        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
-    ) -> None:
-        """Let these hold in what runs next. Costs nothing where they do already, as with the same again.
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+        """Let these hold in what runs next. Costs nothing where they do already, as with the same again."""
 
-        `compressed` lets batches come with zstd bodies, which only some clients can read.
+    @abstractmethod
+    async def compress(self, is_wanted: bool) -> None:
+        """Let batches of what runs next come with zstd bodies, which only some clients can read, or plain.
+
+        Costs nothing where they do already.
         """
 
     @abstractmethod

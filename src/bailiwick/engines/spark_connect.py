@@ -40,7 +40,7 @@ _OTHER_CATALOG: Final = "spark_catalog"
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _DOUBLE_QUOTED_IDENTIFIERS: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
 _BATCH_CODEC: Final = "spark.sql.execution.arrow.compression.codec"
-_FIRST_LOCALE: Final = ("UTC", False, False)
+_FIRST_LOCALE: Final = ("UTC", False)
 """What the engine is started with (`launch.py`), and so what every session begins with."""
 _OPTIONS: Final = (
     # Spark's server bears a ping every five minutes; after a few more it hangs up on every session of the
@@ -110,7 +110,8 @@ class SparkConnectSession(EngineSession):
         self._running: set[Operation] = set()
         self._tainted: set[LeaseId | None] = set()
         self._current: tuple[str, tuple[str, ...]] | None = None
-        self._locale: tuple[str, bool, bool] | None = _FIRST_LOCALE
+        self._locale: tuple[str, bool] | None = _FIRST_LOCALE
+        self._is_compressed: bool | None = False
 
     async def configure(self, conf: Mapping[str, str]) -> None:
         """Set these until they are set again. A catalog reads its own only when it is first used."""
@@ -267,10 +268,8 @@ class SparkConnectSession(EngineSession):
             await self._finish(plan, lease)
         self._current = (catalog, namespace)
 
-    async def localise(
-        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
-    ) -> None:
-        wanted = (time_zone, double_quoted_identifiers, compressed)
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
+        wanted = (time_zone, double_quoted_identifiers)
         if self._locale == wanted:
             return
         # Until Spark has confirmed it nobody knows what holds.
@@ -279,10 +278,16 @@ class SparkConnectSession(EngineSession):
             {
                 _TIME_ZONE: time_zone,
                 _DOUBLE_QUOTED_IDENTIFIERS: str(double_quoted_identifiers).lower(),
-                _BATCH_CODEC: "zstd" if compressed else "none",
             }
         )
         self._locale = wanted
+
+    async def compress(self, is_wanted: bool) -> None:
+        # No plan that passes the doors sets it, so what Spark has confirmed goes on holding.
+        if self._is_compressed is not is_wanted:
+            self._is_compressed = None
+            await self.configure({_BATCH_CODEC: "zstd" if is_wanted else "none"})
+            self._is_compressed = is_wanted
 
     async def settle(self, timeout_s: float) -> bool:
         await self._settle(self._running, self._interrupt_all, timeout_s)

@@ -79,8 +79,8 @@ async def set_up(lease: Lease, statement: Statement) -> None:
     await lease.session.localise(
         time_zone=statement.time_zone,
         double_quoted_identifiers=statement.double_quoted_identifiers,
-        compressed=statement.compressed,
     )
+    await lease.session.compress(statement.compressed)
 
 
 def check(statement: Statement, description: Description, limits: LimitsConfig) -> None:

@@ -156,7 +156,7 @@ async def _take(running: Running, frame: Frame, side: SparkSide) -> None:
             if running.schema is None:
                 _accept_schema(running, frame.encapsulated(), side.limits)
         case FrameKind.BATCH:
-            _count(running, frame, side)
+            side.count(running, frame)
             await running.delivery.put(frame)
         case FrameKind.DICTIONARY:
             raise BailiwickError(Code.NOT_SUPPORTED, "Results with dictionaries are not supported.")
@@ -171,19 +171,6 @@ def _accept_schema(running: Running, schema: bytes, limits: LimitsConfig) -> Non
         raise failures.schema_changed()
     running.schema = schema
     breadcrumb("schema")
-
-
-def _count(running: Running, frame: Frame, side: SparkSide) -> None:
-    limits = side.limits
-    rows, size_bytes = frame.rows, frame.content_bytes
-    running.rows += rows
-    running.bytes += size_bytes
-    if size_bytes > side.message_bytes_max:
-        raise failures.message_too_large(size_bytes, rows, side.message_bytes_max)
-    if limits.result_rows_max and running.rows > limits.result_rows_max:
-        raise failures.too_many_rows(limits.result_rows_max)
-    if limits.result_bytes_max and running.bytes > limits.result_bytes_max:
-        raise failures.too_many_bytes(limits.result_bytes_max)
 
 
 async def _complete(running: Running, lease: Lease, description: Description, side: SparkSide) -> None:

@@ -20,6 +20,7 @@ from bailiwick.queries.pulse import Pulse
 from bailiwick.queries.running import Running
 from bailiwick.queries.statement import Statement
 from bailiwick.queries.suspects import Suspects
+from bailiwick.results.batches import Frame
 
 TRIFLE_BYTES: Final = 8 << 20
 """What tables may hold that a read of no account reads."""
@@ -111,6 +112,21 @@ class SparkSide:
             return False
         work = self.work_of(statement, known.reads)
         return work.cost_bytes <= TRIFLE_BYTES and self.pool.is_free(work)
+
+    def count(self, running: Running, frame: Frame) -> None:
+        """Put a part of a result on its query's account. RESOURCE_EXHAUSTED beyond what a result may be.
+
+        A compressed one counts as what it holds, which is the room that its reader needs.
+        """
+        rows, size_bytes = frame.rows, frame.content_bytes
+        running.rows += rows
+        running.bytes += size_bytes
+        if size_bytes > self.message_bytes_max:
+            raise failures.message_too_large(size_bytes, rows, self.message_bytes_max)
+        if self.limits.result_rows_max and running.rows > self.limits.result_rows_max:
+            raise failures.too_many_rows(self.limits.result_rows_max)
+        if self.limits.result_bytes_max and running.bytes > self.limits.result_bytes_max:
+            raise failures.too_many_bytes(self.limits.result_bytes_max)
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,12 +189,13 @@ class ScriptedSession(EngineSession):
         self._check_alive()
         self.current = (catalog, namespace)
 
-    async def localise(
-        self, *, time_zone: str, double_quoted_identifiers: bool, compressed: bool = False
-    ) -> None:
-        del compressed  # The frames here are made beforehand.
+    async def localise(self, *, time_zone: str, double_quoted_identifiers: bool) -> None:
         self._check_alive()
         self.locale = (time_zone, double_quoted_identifiers)
+
+    async def compress(self, is_wanted: bool) -> None:
+        del is_wanted  # The frames here are made beforehand.
+        self._check_alive()
 
     async def settle(self, timeout_s: float) -> bool:
         del timeout_s

@@ -12,8 +12,9 @@ from typing import Any
 from spark_connect.connecting import connect
 
 ROWS = 200_000
-TEXT = "repeat(CAST(id AS STRING), 8)"
-PARTS = 16
+TEXT = "sha2(CAST(id AS STRING), 512)"
+"""Rows travel compressed, and this hardly shrinks."""
+PARTS = 64
 TAG = "endless"
 ENDLESS = "SELECT sum(a.id * b.id % 7) FROM range(0, 4000000000, 1, 40000) a CROSS JOIN range(0, 400) b"
 

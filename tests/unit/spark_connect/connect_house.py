@@ -23,7 +23,7 @@ from bailiwick.doors.spark_connect.service import SparkConnectService
 from bailiwick.doors.spark_connect.sessions import Sessions
 from bailiwick.doors.spark_connect.shared_session import SharedSession
 from bailiwick.engines.description import Description
-from bailiwick.engines.engine import EngineLost
+from bailiwick.engines.engine import Batch, EngineLost
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.schedule import Work
 from bailiwick.identity.authenticator import NOBODY as NO_PEER
@@ -37,8 +37,8 @@ from bailiwick.queries.config import LimitsConfig
 ROWS = pa.table({"n": pa.array([1, 2, 3], pa.int64())})
 
 
-def rows_response(table: pa.Table = ROWS) -> Any:
-    data = batch(table)
+def rows_response(table: pa.Table = ROWS, data: Batch | None = None) -> Any:
+    data = data or batch(table)
     response = proto.ExecutePlanResponse(session_id="the engine's", response_id="the engine's")
     response.arrow_batch.data, response.arrow_batch.row_count = data.data, data.rows
     return response

@@ -26,6 +26,8 @@ from query_house import Script
 
 from bailiwick.doors.spark_connect import screen
 from bailiwick.engines.description import Description, Kind
+from bailiwick.engines.engine import Batch
+from bailiwick.queries.config import LimitsConfig
 
 
 @pytest.fixture
@@ -71,6 +73,50 @@ async def test_a_plan_is_answered_under_our_names_and_ends(door: ConnectHouse) -
     assert plan == table_plan()
     assert (told["principal"], told["reattachable"]) == ("ann", False)
     assert told["operation"] != name
+
+
+@pytest.mark.parametrize(
+    ("client_type", "is_compressed"),
+    [
+        ("_SPARK_CONNECT_PYTHON spark/4.1.4 os/linux python/3.11.7", True),
+        ("a tool of ours spark/4.0.4 os/darwin python/3.13.1", True),
+        ("_SPARK_CONNECT_SCALA spark/4.1.4 scala/2.13.16 jvm/17.0.15 os/linux", False),
+        ("python/3.11.7 in a name", False),
+        ("", False),
+    ],
+)
+async def test_batches_are_compressed_for_pyspark_and_for_nobody_else(
+    door: ConnectHouse, client_type: str, is_compressed: bool
+) -> None:
+    client = door.client()
+    await client.run(table_plan(), client_type=client_type)
+    await client.differ()
+    await client.run(table_plan(), client_type=client_type)
+    assert (door.desk.lent, len(door.desk.made)) == (1, 1)
+    # In a session of its own a command may run beside it, whose rows come back inside a plan.
+    assert door.desk.engine.compressed == [is_compressed, False]
+
+
+async def test_rows_that_come_back_in_a_plan_are_not_compressed(door: ConnectHouse) -> None:
+    door.desk.engine.scripts["SHOW VIEWS"] = Script(description=Description(Kind.SHOWS, "ShowViews"))
+    client = door.client()
+    for plan in (table_plan(), sql_plan("SHOW VIEWS")):
+        await client.run(plan, client_type="_SPARK_CONNECT_PYTHON spark/4.1.4 os/linux python/3.11.7")
+    assert (door.desk.lent, len(door.desk.made)) == (1, 1)
+    assert door.desk.engine.compressed == [True, False]
+
+
+async def test_a_compressed_batch_counts_as_what_it_holds(tmp_path: Path) -> None:
+    table = pa.table({"n": pa.array([7] * 10_000, pa.int64())})  # 80 kB
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    packed = Batch(sink.getvalue().to_pybytes(), table.num_rows)
+    assert len(packed.data) < 5_000
+    async with connect_house(tmp_path, limits=LimitsConfig(result_bytes_max=50_000)) as door:
+        door.desk.answers = [[rows_response(data=packed)]]
+        error = await refused(door.client().run(table_plan()))
+        assert "result_bytes_max" in str(error.details())
 
 
 async def test_what_comes_compressed_is_unpacked_beside_the_event_loop(

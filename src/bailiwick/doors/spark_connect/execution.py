@@ -26,6 +26,7 @@ from bailiwick.queries.query import Failure
 from bailiwick.queries.running import Running
 from bailiwick.queries.spark_life import RETRY_PAUSE_S
 from bailiwick.queries.spark_side import Lease, Loss, Lost, SparkSide, patience, wait_settled
+from bailiwick.results.batches import FrameKind, frames
 
 Take = Callable[[Any], Awaitable[None]]
 
@@ -36,6 +37,8 @@ class Errand:
 
     plan: Any
     kind: Kind
+    reads_compressed: bool = False
+    """Whether whoever sent it reads batches with zstd bodies."""
     reads: tuple[str, ...] = ()
     """Full names, as far as Spark has told them before; the rest is known by what it asks of the catalog."""
     writes: tuple[str, ...] = ()
@@ -135,6 +138,9 @@ class Execution:
         if errand.kind is Kind.CHANGE:
             await side.begin_change(running)
             pulse.beat()
+        # A session of one's own does several things at once, and what commands answer comes back in plans,
+        # where no compressed rows are taken.
+        await lease.session.compress(errand.reads_compressed and place.standing is None)
         operation = new_operation_id()
         await running.start(errand.kind, operation)
         responses = lease.session.execute_plan(
@@ -168,20 +174,9 @@ class Execution:
             running.tasks_total = sum(stage.num_tasks for stage in stages)
         elif kind == "arrow_batch":
             self._has_answered = True
-            _count(running, response.arrow_batch, side)
+            for frame in frames(response.arrow_batch.data):
+                if frame.kind is FrameKind.BATCH:
+                    side.count(running, frame)
         elif kind is not None:
             self._has_answered = True
         await self._take(response)
-
-
-def _count(running: Running, batch: Any, side: SparkSide) -> None:
-    limits = side.limits
-    size_bytes = len(batch.data)
-    running.rows += batch.row_count
-    running.bytes += size_bytes
-    if size_bytes > side.message_bytes_max:
-        raise failures.message_too_large(size_bytes, batch.row_count, side.message_bytes_max)
-    if limits.result_rows_max and running.rows > limits.result_rows_max:
-        raise failures.too_many_rows(limits.result_rows_max)
-    if limits.result_bytes_max and running.bytes > limits.result_bytes_max:
-        raise failures.too_many_bytes(limits.result_bytes_max)

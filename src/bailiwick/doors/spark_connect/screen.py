@@ -62,6 +62,11 @@ class ScreenedPlan:
     client_type: str
 
     @property
+    def reads_compressed(self) -> bool:
+        """Whether its client reads batches with zstd bodies, by its own word: PySpark does, by pyarrow."""
+        return self.client_type.rpartition(" ")[2].startswith("python/")
+
+    @property
     def names(self) -> tuple[str, ...]:
         return self.contents.names
 

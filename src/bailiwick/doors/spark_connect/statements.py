@@ -93,6 +93,7 @@ class Statements:
         errand = partial(
             Errand,
             plan,
+            reads_compressed=screened.reads_compressed,
             reads=tuple(reads),
             named=tuple(map(_in_lake, contents.names)),
             may_make_views=contents.may_make_views,
