@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
@@ -15,11 +14,12 @@ import pyarrow as pa
 
 from bailiwick.testing.load.clients import Rush
 from bailiwick.testing.load.questions import MAKE_TABLE, NAMESPACE, Mix, questions
-from benchmarks.sides import Arena, Cpu, Stock, StockSession, seconds
+from benchmarks.sides import Arena, Cpu, StockSession, seconds
 from benchmarks.stock_server import stock_server
 
 FETCH_ROWS = 5_000_000
 STOCK_WARM_UP = 800
+STOCK_WARM_UP_MIXED = 60
 CLIENTS = 50
 QUERIES_EACH = 4
 MIXED_EACH = len(questions(Mix.MIXED))
@@ -34,6 +34,7 @@ AGGREGATE = (
 )
 ONE_ROW = "SELECT id, sensor, value FROM bench.readings WHERE id = ?"
 FETCH = "SELECT * FROM bench.facts"
+FETCH_NOISE = "SELECT * FROM bench.noise"
 MIX = (
     "SELECT count(*) FROM bench.readings",
     "SELECT avg(value), max(value), min(at) FROM bench.readings WHERE sensor < 50",
@@ -44,6 +45,13 @@ MIX = (
     "SELECT c.country, count(*) AS readings FROM bench.readings r JOIN shop.customers c "
     "ON c.customer_id = r.sensor GROUP BY c.country ORDER BY readings DESC",
 )
+MAKE_NOISE = (
+    "CREATE TABLE IF NOT EXISTS bench.noise USING iceberg AS SELECT xxhash64(id) AS id, "
+    "hash(id) AS bucket, xxhash64(id, 1) * 1.5e-9D AS amount, "
+    "date_add(DATE '1970-01-01', abs(hash(id, 2)) % 50000) AS day, hash(id, 3) % 2 = 0 AS flagged, "
+    f"left(sha2(cast(id AS STRING), 256), 17) AS label FROM range({FETCH_ROWS})"
+)
+"""The facts' columns, filled with what no one could compress."""
 PREPARE = (
     "CREATE NAMESPACE IF NOT EXISTS bench",
     "CREATE OR REPLACE TABLE bench.readings USING iceberg AS SELECT id, id * 7919 % 1000 AS sensor, "
@@ -127,16 +135,23 @@ def fetch(arena: Arena, rounds: int) -> Measured:
 
 
 def fetched(
-    arena: Arena, name: str, subject: Fetching, session: Fetching, *, goal: float, rounds: int
+    arena: Arena,
+    name: str,
+    subject: Fetching,
+    session: Fetching,
+    *,
+    goal: float,
+    rounds: int,
+    sql: str = FETCH,
 ) -> Measured:
-    """Both sides in turns, the whole of the large table each time."""
+    """Both sides in turns, the whole of a large table each time."""
     theirs, ours, spent = [], [], []
-    size = subject.table(FETCH).nbytes
-    assert session.table(FETCH).num_rows == FETCH_ROWS
+    size = subject.table(sql).nbytes
+    assert session.table(sql).num_rows == FETCH_ROWS
     for _ in range(rounds):
-        theirs.append(seconds(session.table, FETCH))
+        theirs.append(seconds(session.table, sql))
         before = arena.cpu()
-        ours.append(seconds(subject.table, FETCH))
+        ours.append(seconds(subject.table, sql))
         spent.append(arena.cpu() - before)
     baseline_s, ours_s = statistics.median(theirs), statistics.median(ours)
     return Measured(
@@ -164,15 +179,31 @@ def many_clients(arena: Arena, rounds: int) -> Measured:
 def fifty_mixed(arena: Arena, rounds: int) -> Measured:
     """Fifty clients with the mixed questions of `make load`, every answer compared on both sides."""
     _make_readers(arena)
-    plan = Rush(CLIENTS, Mix.MIXED, MIXED_EACH)
+    return rushed(arena, rounds, f"{CLIENTS} clients, mixed", _ask_mixed, MIXED_EACH - 1, goal=3.0)
 
-    def ask(number: int, client: Client) -> None:
-        for question in plan.turns(number):
-            if question.name != ONLY_OURS:
-                found = tuple(tuple(row) for row in client.rows(question.sql))
-                assert found == question.right, f"{question.name}: {found[:3]}"
 
-    return rushed(arena, rounds, f"{CLIENTS} clients, mixed", ask, MIXED_EACH - 1, goal=3.0)
+def fifty_mixed_stock(arena: Arena, rounds: int) -> Measured:
+    """The same against Spark as it comes: with such a table on a server of its own, without our settings."""
+    _make_readers(arena)
+    with stock_server() as port:
+        with closing(StockSession.straight(port)) as session:
+            for statement in (f"CREATE NAMESPACE IF NOT EXISTS {NAMESPACE}", MAKE_TABLE):
+                session.rows(statement)
+            for _ in range(STOCK_WARM_UP_MIXED):
+                _ask_mixed(0, session)
+
+        def baseline() -> float:
+            return _rush(lambda _number: StockSession.straight(port), _ask_mixed)
+
+        name = f"{CLIENTS} clients, mixed, stock Spark"
+        return rushed(arena, rounds, name, _ask_mixed, MIXED_EACH - 1, goal=3.0, baseline=baseline)
+
+
+def _ask_mixed(number: int, client: Client) -> None:
+    for question in Rush(CLIENTS, Mix.MIXED, MIXED_EACH).turns(number):
+        if question.name != ONLY_OURS:
+            found = tuple(tuple(row) for row in client.rows(question.sql))
+            assert found == question.right, f"{question.name}: {found[:3]}"
 
 
 def rushed(
@@ -184,23 +215,23 @@ def rushed(
     *,
     goal: float,
     connect: Callable[[int], Client] | None = None,
+    baseline: Callable[[], float] | None = None,
 ) -> Measured:
     """Fresh connections each round, opened before the clock starts. The first round only warms up.
 
-    Without `connect`, ours are readers by ADBC.
+    Without `connect`, ours are readers by ADBC; without `baseline` that is stock clients on the same engine.
     """
     theirs, ours, spent = [], [], []
     for number in range(rounds + 1):
         arena.rest()
-        with arena.lease() as stock:
-            baseline = _rush(partial(_new_session, stock), ask)
+        their_s = baseline() if baseline is not None else _rushed_past(arena, ask)
         arena.rest()
         before = arena.cpu()
-        subject = _rush(connect or (lambda number: _reader(arena, number)), ask)
-        arena.tell(f"round {number} of {rounds}: {baseline:.1f} s against {subject:.1f} s")
+        our_s = _rush(connect or (lambda number: _reader(arena, number)), ask)
+        arena.tell(f"round {number} of {rounds}: {their_s:.1f} s against {our_s:.1f} s")
         if number:
-            theirs.append(baseline)
-            ours.append(subject)
+            theirs.append(their_s)
+            ours.append(our_s)
             spent.append(arena.cpu() - before)
     queries = CLIENTS * each
     return Measured(
@@ -245,6 +276,7 @@ def prepared(arena: Arena, rounds: int) -> Measured:
 MEASURES: dict[str, Callable[[Arena, int], Measured]] = {
     "many-clients": many_clients,
     "fifty-mixed": fifty_mixed,
+    "fifty-mixed-stock": fifty_mixed_stock,
     "fetch": fetch,
     "aggregate": aggregate,
     "prepared": prepared,
@@ -322,8 +354,10 @@ def _reader(arena: Arena, number: int) -> Client:
     return arena.adbc(f"reader{number % USERS}", READER_PASSWORD)
 
 
-def _new_session(stock: Stock, _client: int) -> Client:
-    return stock.session()
+def _rushed_past(arena: Arena, ask: Callable[[int, Client], None]) -> float:
+    """By stock clients on the same engine, past the gateway's doors."""
+    with arena.lease() as stock:
+        return _rush(lambda _number: stock.session(), ask)
 
 
 def _make_readers(arena: Arena) -> None:

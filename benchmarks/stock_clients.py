@@ -9,6 +9,9 @@ import pyarrow as pa
 from benchmarks.measures import (
     AGGREGATE,
     CLIENTS,
+    FETCH,
+    FETCH_NOISE,
+    MAKE_NOISE,
     MIX,
     QUERIES_EACH,
     Client,
@@ -54,12 +57,14 @@ def aggregate(arena: Arena, rounds: int) -> Measured:
 
 
 def fetch(arena: Arena, rounds: int) -> Measured:
-    with (
-        closing(DoorSession(arena.address, _token(arena))) as door,
-        arena.lease() as stock,
-        closing(stock.session()) as session,
-    ):
-        return fetched(arena, "PySpark: fetch", door, session, goal=0.9, rounds=rounds)
+    return _fetched(arena, "PySpark: fetch", FETCH, rounds)
+
+
+def fetch_noise(arena: Arena, rounds: int) -> Measured:
+    """What batches cost that are compressed in vain."""
+    with closing(arena.adbc()) as admin:
+        admin.rows(MAKE_NOISE)
+    return _fetched(arena, "PySpark: fetch of noise", FETCH_NOISE, rounds)
 
 
 def many_clients(arena: Arena, rounds: int) -> Measured:
@@ -81,9 +86,19 @@ def many_clients(arena: Arena, rounds: int) -> Measured:
 MEASURES: dict[str, Callable[[Arena, int], Measured]] = {
     "pyspark-many-clients": many_clients,
     "pyspark-fetch": fetch,
+    "pyspark-fetch-noise": fetch_noise,
     "pyspark-aggregate": aggregate,
     "pyspark-select-one": select_one,
 }
+
+
+def _fetched(arena: Arena, name: str, sql: str, rounds: int) -> Measured:
+    with (
+        closing(DoorSession(arena.address, _token(arena))) as door,
+        arena.lease() as stock,
+        closing(stock.session()) as session,
+    ):
+        return fetched(arena, name, door, session, goal=0.9, rounds=rounds, sql=sql)
 
 
 def _latency(arena: Arena, name: str, sql: str, *, rounds: int, each: int) -> Measured:

@@ -14,13 +14,18 @@ from bailiwick.testing.plain_connect import plain_connect
 HEAP = "4g"
 # Where it listens is no matter of speed.
 _PROPERTIES = {"spark.master": "local[*]", "spark.ui.port": "0"}
+_CATALOG = "spark.sql.catalog.lake"
 
 
 @contextmanager
 def stock_server() -> Iterator[int]:
-    """The port of a server that lives until the block ends."""
-    with (
-        tempfile.TemporaryDirectory(prefix="bailiwick-stock-", ignore_cleanup_errors=True) as scratch,
-        plain_connect(Path(scratch), (f"-Xmx{HEAP}",), _PROPERTIES, with_iceberg=False) as port,
-    ):
-        yield port
+    """The port of a server that lives until the block ends. Its Iceberg tables, if any, are in `lake`."""
+    with tempfile.TemporaryDirectory(prefix="bailiwick-stock-", ignore_cleanup_errors=True) as scratch:
+        lake = {
+            _CATALOG: "org.apache.iceberg.spark.SparkCatalog",
+            f"{_CATALOG}.type": "hadoop",
+            f"{_CATALOG}.warehouse": str(Path(scratch) / "lake"),
+        }
+        java_options, properties = (f"-Xmx{HEAP}",), {**_PROPERTIES, **lake}
+        with plain_connect(Path(scratch), java_options, properties, with_iceberg=True) as port:
+            yield port

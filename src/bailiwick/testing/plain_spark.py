@@ -22,6 +22,14 @@ from bailiwick.engines.java import find_java
 from bailiwick.engines.launch import QUICK_COMPILE
 
 ANSWER_S = 540.0
+_JAVA_OPTIONS = (
+    QUICK_COMPILE,
+    # So much is generated for some hundred statements.
+    "-XX:ReservedCodeCacheSize=240m",
+    # What Java has to say must not come between the answers.
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",
+)
 _PROGRAM = r"""
 import base64, io, json, sys
 import pyarrow as pa
@@ -119,10 +127,11 @@ class PlainSpark:
 @contextmanager
 def plain_spark(directory: Path) -> Iterator[PlainSpark]:
     java = find_java()
+    java_options = " ".join(_JAVA_OPTIONS)
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "BAILIWICK"))},
         "JAVA_HOME": str(java.executable.parent.parent),
-        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options {QUICK_COMPILE} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{java_options}' pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     errors = directory / "plain-spark.errors"
