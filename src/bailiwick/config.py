@@ -136,6 +136,11 @@ class Config(BaseModel):
             raise ValueError(plaintext)
         if self.limits.timeout_s > self.limits.timeout_max_s:
             raise ValueError("limits.timeout_s must not be above limits.timeout_max_s")
+        if self.spark_connect.user_code_roles and self.fleet.trusted_token_file is None:
+            raise ValueError(
+                "spark_connect.user_code_roles lets code run, but no engine for it can join: set "
+                "fleet.trusted_token_file"
+            )
         return self
 
 

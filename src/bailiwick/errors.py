@@ -212,6 +212,9 @@ MEANINGS: Final[Mapping[Code, Meaning]] = MappingProxyType({
 OUT_OF_MEMORY: Final = "memory"
 """The `reason` of a RESOURCE_EXHAUSTED that is about memory and not about a queue."""
 
+USER_CODE: Final = "user_code"
+"""The `reason` of what is about code of the asker's: it may not run, or failed."""
+
 MAY_HAVE_HAPPENED: Final = (
     "It may have been carried out all the same: look at the table before you run it again."
 )

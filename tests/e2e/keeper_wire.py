@@ -20,7 +20,7 @@ from bailiwick.catalog.memory import MemoryBackend
 from bailiwick.catalog.server import EncryptedListener, FacadeServer
 from bailiwick.catalog.service import CatalogService
 from bailiwick.doors.config import TlsConfig
-from bailiwick.doors.http.engines import engine_routes
+from bailiwick.doors.http.engines import KeeperTokens, engine_routes
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.config import EngineConfig
@@ -113,7 +113,7 @@ async def wired(
 async def _http(stack: AsyncExitStack, registry: Registry, tokens: Path, shown: Issued) -> HttpServer:
     settings = TlsConfig(certificate_file=shown.certificate, key_file=shown.key)
     tls = await stack.enter_async_context(Tls.open(settings))
-    app = Starlette(routes=engine_routes(registry, ServiceTokens(tokens)))
+    app = Starlette(routes=engine_routes(registry, KeeperTokens(ServiceTokens(tokens))))
     http = HttpServer(["127.0.0.1"], 0, app, tls=tls)
     await http.start()
     stack.push_async_callback(http.stop, 1.0)

@@ -2,17 +2,16 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import textwrap
 import uuid
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pyarrow as pa
 import pytest
+from guide_pages import blocks
 from pyspark.sql.connect import proto
 
 from bailiwick.results.batches import FrameKind, frames
@@ -266,11 +265,8 @@ def test_a_query_that_somebody_cancels_ends_as_spark_says_it(lake: RunningGatewa
 
 
 def test_the_guide_prints_what_it_shows(lake: RunningGateway) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "pyspark.md").read_text()
-    (code,), (shown,) = (
-        re.findall(r"```python\n(.*?)```", page, re.DOTALL),
-        re.findall(r"```text\n(.*?)```", page, re.DOTALL),
-    )
+    # The other example is for those whose code may run: tests/protocol/spark_connect/test_user_code.py.
+    (code, _), (shown, _) = blocks("pyspark", "python"), blocks("pyspark", "text")
     place, _, token = address(lake).partition("/;token=")
     done = subprocess.run(
         [sys.executable, "-c", code.replace("sc://localhost:50051", place)],

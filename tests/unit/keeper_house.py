@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from bailiwick import __version__
-from bailiwick.doors.http.engines import engine_routes
+from bailiwick.doors.http.engines import KeeperTokens, engine_routes
 from bailiwick.doors.http.server import HttpServer
 from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.engine import EngineLost
@@ -112,7 +112,7 @@ class Gateway:
             in_use=lambda _node_id: self.in_use,
         )
         await self.registry.__aenter__()
-        app = Starlette(routes=engine_routes(self.registry, ServiceTokens(self.tokens)))
+        app = Starlette(routes=engine_routes(self.registry, KeeperTokens(ServiceTokens(self.tokens))))
         self._server = HttpServer(["127.0.0.1"], self.port, app)
         await self._server.start()
         self.port = self._server.port

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -12,6 +12,7 @@ from pyspark.sql.connect import proto
 from bailiwick.doors.spark_connect import screen
 from bailiwick.doors.spark_connect.rules import PACKAGE
 from bailiwick.doors.spark_connect.verdicts import verdicts
+from bailiwick.errors import USER_CODE
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 OPERATION = "66666666-7777-4888-8999-aaaaaaaaaaaa"
@@ -37,8 +38,11 @@ class Reached:
     request: Any
     message: Any
 
-    def judge(self) -> Any:
-        return JUDGES[self.request.DESCRIPTOR.name](self.request.SerializeToString())
+    def judge(self, *, may_run_code: bool = True) -> Any:
+        judge = JUDGES[self.request.DESCRIPTOR.name]
+        if judge in (screen.execute, screen.analyse):
+            judge = partial(judge, may_run_code=may_run_code)
+        return judge(self.request.SerializeToString())
 
 
 def name_of(kind: Any) -> str:
@@ -54,7 +58,7 @@ def inside(field: Any) -> Any:
 
 @cache
 def paths() -> dict[str, tuple[str, Path]]:
-    """For each kind of message that may be sent: which request it is in, and by which fields."""
+    """For each kind of message that somebody may send: which request it is in, and by which fields."""
     found: dict[str, tuple[str, Path]] = {}
     waiting: deque[tuple[Any, str, Path]] = deque(
         (getattr(proto, request).DESCRIPTOR, request, ()) for request in JUDGES
@@ -67,7 +71,8 @@ def paths() -> dict[str, tuple[str, Path]]:
         listed = verdicts().messages[name_of(kind)]
         for field in kind.fields:
             # What was compressed is unpacked before anything is looked at.
-            if field.name not in listed.refused and field.name != "compressed_operation":
+            is_refused = listed.refused.get(field.name, USER_CODE) != USER_CODE
+            if not is_refused and field.name != "compressed_operation":
                 child = inside(field)
                 if child is not None:
                     waiting.append((child, request, (*path, field)))

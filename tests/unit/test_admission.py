@@ -2,21 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 
 import pytest
+from admission_story import Story, limits
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bailiwick.fleet.admission import (
     Admission,
     Admit,
-    Asked,
-    Event,
     IllegalEvent,
-    Instruction,
-    Left,
     Limits,
     Promote,
     PutOff,
@@ -24,75 +21,9 @@ from bailiwick.fleet.admission import (
     Recalled,
     Refuse,
     Started,
-    TimePassed,
     position,
-    step,
 )
 from bailiwick.ids import LeaseId
-
-
-def limits(
-    *,
-    slots: int = 2,
-    long_max: int = 1,
-    queue_length_max: int = 10,
-    queue_length_per_principal_max: int = 5,
-    queue_length_per_tenant_max: int | None = None,
-    running_per_tenant_max: int | None = None,
-) -> Limits:
-    return Limits(
-        slots,
-        long_max,
-        10.0,
-        queue_length_max,
-        queue_length_per_principal_max,
-        60.0,
-        queue_length_per_tenant_max,
-        running_per_tenant_max,
-    )
-
-
-@dataclass
-class Story:
-    """Feeds events to the machine, starts at once whom it admits, and keeps what it said."""
-
-    state: Admission
-    now: float = 0.0
-    said: list[Instruction] = field(default_factory=list)
-    starts: bool = True
-
-    def tell(self, event: Event, *, after_s: float = 0.0) -> tuple[Instruction, ...]:
-        self.now += after_s
-        self.state, instructions = step(self.state, event, self.now)
-        self.said.extend(instructions)
-        for instruction in instructions:
-            if isinstance(instruction, Admit) and self.starts:
-                self.state, more = step(self.state, Started(instruction.lease), self.now)
-                self.said.extend(more)
-        return instructions
-
-    def ask(self, name: str, principal: str = "ann", tenant: str = "acme") -> tuple[Instruction, ...]:
-        return self.tell(Asked(LeaseId(name), principal, tenant))
-
-    def leave(self, name: str) -> tuple[Instruction, ...]:
-        return self.tell(Left(LeaseId(name)))
-
-    def pass_time(self, seconds: float) -> tuple[Instruction, ...]:
-        return self.tell(TimePassed(), after_s=seconds)
-
-    @property
-    def present(self) -> list[LeaseId]:
-        return [one.lease for one in self.state.admitted] + [one.lease for one in self.state.waiting]
-
-    def serve(self, until: int) -> list[str]:
-        """End the latest, again and again, until so many have been admitted."""
-        while len(self.admitted) < until:
-            self.leave(self.admitted[-1])
-        return self.admitted
-
-    @property
-    def admitted(self) -> list[str]:
-        return [one.lease for one in self.said if isinstance(one, Admit)]
 
 
 def test_no_more_short_queries_run_at_once_than_there_are_slots() -> None:
@@ -237,6 +168,48 @@ def test_one_user_cannot_fill_the_queue_for_everyone() -> None:
     assert position(story.state, LeaseId("b1")) == 2
 
 
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ("queue_length_max", Reason.QUEUE_FULL),
+        ("queue_length_per_tenant_max", Reason.QUEUE_FULL_FOR_TENANT),
+        ("queue_length_per_principal_max", Reason.QUEUE_FULL_FOR_USER),
+    ],
+)
+def test_those_put_off_wait_and_no_more_of_them_than_may(bound: str, reason: Reason) -> None:
+    story = Story(Admission(limits(slots=3, **{bound: 2})), misfits=frozenset({"ann"}))
+    assert story.ask("w1") == (Admit(LeaseId("w1")),)
+    assert story.ask("w2") == (Admit(LeaseId("w2")),)
+    _, refusal = story.ask("w3")
+    assert refusal == Refuse(LeaseId("w3"), reason, 1.0)
+    assert story.present == ["w1", "w2"]
+    story.leave("w1")
+    assert story.ask("w4") == (Admit(LeaseId("w4")),)
+
+
+def test_those_put_off_and_those_in_line_count_together() -> None:
+    story = Story(Admission(limits(slots=2, queue_length_per_principal_max=3)), misfits=frozenset({"ann"}))
+    for name, principal in (("w1", "ann"), ("b1", "bob"), ("w2", "ann"), ("b2", "bob"), ("w3", "ann")):
+        story.ask(name, principal)
+    assert [one.lease for one in story.state.waiting] == ["w3"]
+    assert story.ask("w4", "ann") == (Refuse(LeaseId("w4"), Reason.QUEUE_FULL_FOR_USER, 1.5),)
+
+
+def test_who_fits_an_engine_that_has_room_is_let_in_however_many_are_put_off() -> None:
+    story = Story(Admission(limits(slots=2, queue_length_max=1)), misfits=frozenset({"ann"}))
+    story.ask("w1", "ann")
+    assert story.ask("b1", "bob") == (Admit(LeaseId("b1")),)
+    assert "b1" in story.present
+
+
+def test_who_was_let_in_is_not_sent_away_when_it_is_put_off() -> None:
+    story = Story(Admission(limits(slots=1, queue_length_max=1)), starts=False)
+    story.ask("first")
+    story.ask("second")
+    assert story.tell(PutOff(LeaseId("first"))) == (Admit(LeaseId("second")),)
+    assert story.tell(PutOff(LeaseId("second"))) == ()
+
+
 def test_who_waits_too_long_is_sent_away_once() -> None:
     story = Story(Admission(limits(slots=1)))
     story.ask("running")
@@ -331,6 +304,19 @@ def test_no_tenant_has_more_running_or_waiting_than_it_may(
         for queue in story.state.queues:
             assert queue.lines
             assert all(line and {one.tenant for one in line} == {queue.tenant} for line in queue.lines)
+
+
+@given(LIMITS, st.frozensets(st.sampled_from("abcde")), st.lists(MOVES, max_size=60))
+def test_never_more_wait_than_may_whether_in_line_or_put_off(
+    bounds: Limits, misfits: frozenset[str], moves: list[tuple[str, object]]
+) -> None:
+    for story in play(Story(Admission(bounds), misfits=misfits), moves):
+        waiting = story.state.kept_waiting
+        of_tenants = Counter(one.tenant for one in waiting)
+        of_principals = Counter((one.tenant, one.principal) for one in waiting)
+        assert len(waiting) <= bounds.queue_length_max
+        assert max(of_tenants.values(), default=0) <= (bounds.queue_length_per_tenant_max or 100)
+        assert max(of_principals.values(), default=0) <= bounds.queue_length_per_principal_max
 
 
 @given(LIMITS, st.lists(MOVES, max_size=60))

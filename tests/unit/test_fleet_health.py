@@ -1,16 +1,18 @@
 """Who is well and who is not, rule by rule, with the clock in the test's hand."""
 
 import pytest
-from fleet_reports import report
+from fleet_reports import OURS, report
 from fleet_watch import A, B, Watch, healthy_fleet, watched_fleet  # noqa: F401  (fixtures)
 
 from bailiwick.fleet.health import (
+    Fleet,
     ProbeFailed,
     QuerySucceeded,
     TimePassed,
 )
-from bailiwick.fleet.report import EngineState
-from bailiwick.fleet.vitals import Avoid, Condition, Join, Probe, Use
+from bailiwick.fleet.report import TRUSTED, EngineState
+from bailiwick.fleet.vitals import Avoid, Condition, Forget, HealthRules, Join, Probe, Refuse, Use
+from bailiwick.ids import NodeId
 
 
 def test_a_fleet_begins_empty(watch: Watch) -> None:
@@ -173,3 +175,63 @@ def test_what_cannot_be_used_is_listed_with_its_reason(healthy: Watch) -> None:
     healthy.fail(A)
     (tried,) = healthy.fleet.tried
     assert (tried.node_id, tried.why, tried.address) == (A, "the connection broke", report("a").address)
+
+
+CODERS = NodeId("coders")
+
+
+def test_an_engine_that_runs_code_of_users_yields_its_address_to_any_other(watch: Watch) -> None:
+    coders = report("coders", engine_class=TRUSTED, address=report("a").address)
+    assert Use(CODERS) in watch.beat(coders)
+    avoid, *said = watch.beat(report("a"))
+    assert avoid == Avoid(CODERS, "a has its address now")
+    assert said[:3] == [Forget(CODERS, coders.life), Join(report("a")), Use(A)]
+    assert watch.condition(CODERS) is Condition.GONE
+    (refused,) = watch.beat(coders)
+    assert refused == Refuse(
+        CODERS,
+        "The engine coders may not join: its address is also that of a; give each engine a port of its own.",
+    )
+    assert watch.fleet.healthy == (A,)
+
+
+def test_an_engine_that_runs_code_of_users_does_not_get_the_address_of_one_that_is_only_silent(
+    healthy: Watch,
+) -> None:
+    coders = report("coders", engine_class=TRUSTED, address=report("a").address)
+    healthy.fall_silent(A)
+    healthy.wait(290)
+    (refused,) = healthy.beat(coders)
+    assert isinstance(refused, Refuse)
+    assert "also that of a" in refused.why
+    healthy.wait(20)
+    assert healthy.condition(A) is Condition.GONE
+    assert healthy.condition(CODERS) is Condition.HEALTHY
+    assert Use(A) in healthy.beat(report("a"))
+    assert healthy.condition(CODERS) is Condition.GONE
+
+
+def test_two_engines_that_run_code_of_users_do_not_share_an_address_either(watch: Watch) -> None:
+    watch.beat(report("coders", engine_class=TRUSTED))
+    (refused,) = watch.beat(report("more", engine_class=TRUSTED, address=report("coders").address))
+    assert isinstance(refused, Refuse)
+    assert watch.fleet.healthy == (CODERS,)
+
+
+def test_engines_that_run_code_of_users_take_up_no_room_of_others() -> None:
+    watch = Watch(Fleet(HealthRules(OURS, nodes_max=2)))
+    for name in ("c1", "c2"):
+        watch.beat(report(name, engine_class=TRUSTED))
+    (refused,) = watch.beat(report("c3", engine_class=TRUSTED))
+    assert isinstance(refused, Refuse)
+    assert all(Use(name) in watch.beat(report(name)) for name in (A, B))
+    (refused,) = watch.beat(report("c"))
+    assert isinstance(refused, Refuse)
+
+
+def test_nobody_is_held_down_for_flaps_of_an_engine_that_ran_code_of_users(watch: Watch) -> None:
+    for life in range(1, 9):
+        watch.beat(report("a", life=life, engine_class=TRUSTED))
+    assert watch.condition() is Condition.HELD_DOWN
+    assert Use(A) in watch.beat(report("a", life=9))
+    assert watch.of().flaps == 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bailiwick.fleet.memory import Watermark
 from bailiwick.fleet.placement import Placement
+from bailiwick.fleet.report import GENERAL, TRUSTED
 from bailiwick.fleet.schedule import (
     ANYWHERE,
     HEAVY_BYTES,
@@ -37,7 +38,7 @@ engine_loads = st.builds(
     slots=st.integers(0, 4),
     running=st.integers(0, 5),
     cost_running=st.integers(0, 1 << 34),
-    engine_class=st.sampled_from(["general", "etl"]),
+    engine_class=st.sampled_from([GENERAL, "etl", TRUSTED]),
     idle_sessions=st.integers(0, 3),
     watermark=st.sampled_from(Watermark),
     is_embedded=st.booleans(),
@@ -49,7 +50,7 @@ works = st.builds(
     cost_bytes=st.integers(0, 1 << 33),
     excluded=st.frozensets(st.sampled_from("abcdefgh").map(NodeId), max_size=3),
     placement=st.none() | st.sampled_from(Placement),
-    engine_class=st.none() | st.sampled_from(["general", "etl"]),
+    engine_class=st.none() | st.sampled_from([GENERAL, "etl", TRUSTED]),
     affinity=st.none() | st.text(max_size=5),
     heap_bytes_min=st.sampled_from([0, 1 << 31]),
 )
@@ -64,6 +65,7 @@ def test_what_is_chosen_may_take_the_work_now(engines: list[EngineLoad], work: W
     assert chosen.running < chosen.slots
     assert chosen.node_id not in work.excluded
     assert work.engine_class in (None, chosen.engine_class)
+    assert chosen.engine_class != TRUSTED or work.engine_class == TRUSTED
     assert chosen.heap_bytes >= work.heap_bytes_min
     assert chosen.watermark is not Watermark.RED
     assert chosen.watermark is not Watermark.ORANGE or work.cost_bytes < HEAVY_BYTES
@@ -127,6 +129,27 @@ def test_a_class_is_kept_to() -> None:
     assert choose(fleet, Work(engine_class="etl")) == B
     assert choose(fleet, Work(engine_class="gpu")) is None
     assert choose(fleet, ANYWHERE) == A
+
+
+@pytest.mark.parametrize("engine_class", [None, GENERAL, "etl"])
+def test_an_engine_that_runs_code_of_users_gets_nothing_else(engine_class: str | None) -> None:
+    fleet = [idle(A, engine_class=TRUSTED)]
+    work = Work(engine_class=engine_class)
+    assert LEAST_LOADED.obstacles(fleet, work) == [Obstacle.OTHER_CLASS]
+    assert LEAST_LOADED.obstacles(fleet, replace(work, only=A)) == [Obstacle.OTHER_CLASS]
+    assert choose([*fleet, idle(B, engine_class="etl", running=1)], ANYWHERE) == B
+
+
+def test_code_of_users_runs_on_engines_of_that_class_alone() -> None:
+    work = Work(engine_class=TRUSTED)
+    assert choose([OWN, idle(A), idle(B, engine_class=TRUSTED, running=1)], work) == B
+    assert choose([OWN, idle(A), idle(B, engine_class=TRUSTED, running=2)], work) is None
+    assert LEAST_LOADED.obstacles([OWN, idle(A)], work) == [Obstacle.OTHER_CLASS] * 2
+
+
+def test_who_prefers_other_engines_does_not_wait_for_one_that_runs_code_of_users() -> None:
+    busy = idle(A, engine_class=TRUSTED, running=2)
+    assert choose([OWN, busy], Work(placement=Placement.PREFER)) == OWN.node_id
 
 
 def test_a_query_that_ran_out_of_memory_gets_a_larger_heap_or_none() -> None:

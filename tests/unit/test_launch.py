@@ -1,6 +1,7 @@
 """The command, the properties and the environment of an engine, without starting one."""
 
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,16 @@ def places(config: EngineConfig | None = None) -> launch.Places:
     return launch.Places.under(Path("/data"), config or EngineConfig())
 
 
-def properties(config: EngineConfig | None = None) -> dict[str, str]:
+def properties(config: EngineConfig | None = None, *, runs_code: bool = False) -> dict[str, str]:
     config = config or EngineConfig()
     return launch.engine_properties(
-        config, places(config), JARS, token="very-secret", catalog_uri="http://127.0.0.1:1/iceberg", cores=2
+        config,
+        places(config),
+        JARS,
+        token="very-secret",
+        catalog_uri="http://127.0.0.1:1/iceberg",
+        cores=2,
+        runs_code=runs_code,
     )
 
 
@@ -49,7 +56,27 @@ def test_the_engine_gets_the_environment_it_needs_and_nothing_else() -> None:
         "SPARK_HOME": "/p/pyspark",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_USER": "bailiwick",
+        "PYSPARK_PYTHON": launch.NO_PYTHON,
     }
+
+
+def test_python_of_users_is_run_by_ours_or_by_the_one_that_is_said_and_only_where_it_may() -> None:
+    made = launch.engine_environment({}, JARS, runs_code=True)
+    assert made["PYSPARK_PYTHON"] == sys.executable
+    said = {"PYSPARK_PYTHON": "/opt/python3.11"}
+    assert launch.engine_environment(said, JARS, runs_code=True)["PYSPARK_PYTHON"] == "/opt/python3.11"
+    assert launch.engine_environment(said, JARS)["PYSPARK_PYTHON"] == launch.NO_PYTHON
+
+
+def test_only_an_engine_for_code_of_users_is_told_that_it_may_run_it() -> None:
+    assert not {name for name in properties() if "python" in name or "user-code" in name}
+    made = properties(runs_code=True)
+    assert made["spark.bailiwick.user-code"] == "true"
+    assert made["spark.python.worker.reuse"] == "false"
+    assert made["spark.python.daemon.module"] == "bailiwick.engines.python_daemon"
+    # Whether machines of a cluster have our package is not known.
+    elsewhere = properties(EngineConfig(master="spark://host:7077"), runs_code=True)
+    assert "spark.python.daemon.module" not in elsewhere
 
 
 def test_an_engine_listens_on_loopback_only_and_asks_for_its_token() -> None:

@@ -18,7 +18,7 @@ from bailiwick.fleet.members import Traits
 from bailiwick.fleet.memory import Watermark
 from bailiwick.fleet.registry import Called, CatalogUris, Registry
 from bailiwick.fleet.remote import RemoteEngine
-from bailiwick.fleet.report import EngineState, Report
+from bailiwick.fleet.report import GENERAL, TRUSTED, EngineState, Report
 from bailiwick.fleet.schedule import HEAVY_BYTES, Work
 from bailiwick.fleet.sessions import SessionPool
 from bailiwick.ids import new_operation_id
@@ -204,12 +204,25 @@ async def test_engines_are_recycled_under_load_and_no_query_fails() -> None:
         assert all(keeper.answered_in_each_life for keeper in keepers)
 
 
+async def test_the_last_engine_for_everybody_is_not_recycled_because_one_runs_code_of_users() -> None:
+    async with posted(Post(recycle_after_s=20)) as post:
+        keepers = [Keeper(post, "a"), Keeper(post, "b", TRUSTED), Keeper(post, "c", TRUSTED)]
+        for _ in range(30):
+            post.clock.now += 1
+            for keeper in keepers:
+                keeper.beat()
+            post.watch.look()
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert [keeper.lives for keeper in keepers] == [1, 2, 2]
+
+
 class Keeper:
     """Tells of its engine, and starts another when it is told to drain and nothing runs there any more."""
 
-    def __init__(self, post: Post, name: str) -> None:
+    def __init__(self, post: Post, name: str, engine_class: str = GENERAL) -> None:
         self._post = post
-        self._report = report_of(name)
+        self._report = report_of(name, engine_class=engine_class)
         self.lives = 1
         self.answered_in_each_life = True
 

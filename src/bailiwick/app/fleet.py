@@ -21,7 +21,7 @@ from bailiwick.catalog.server import EncryptedListener, FacadeServer
 from bailiwick.catalog.sizes import TableSizes
 from bailiwick.config import Config
 from bailiwick.doors.config import TlsConfig
-from bailiwick.doors.http.engines import engine_routes
+from bailiwick.doors.http.engines import KeeperTokens, engine_routes
 from bailiwick.doors.tls import Tls
 from bailiwick.engines.embedded import EmbeddedEngine
 from bailiwick.engines.holders import Holders
@@ -37,7 +37,7 @@ from bailiwick.fleet.members import Traits
 from bailiwick.fleet.placement import STARTING, Tried
 from bailiwick.fleet.registry import CatalogUris, Registry
 from bailiwick.fleet.remote import RemoteEngine
-from bailiwick.fleet.schedule import Work
+from bailiwick.fleet.schedule import ANYWHERE, Work
 from bailiwick.fleet.sessions import SessionPool
 from bailiwick.fleet.vitals import HealthRules
 from bailiwick.identity.service_tokens import ServiceTokens
@@ -63,8 +63,8 @@ class Spark:
 
     @property
     def is_ready(self) -> bool:
-        """Whether some engine takes queries."""
-        return any(member.is_usable for member in self.pool.roster)
+        """Whether some engine takes queries. Those that run code of users take no others."""
+        return self.pool.could_run(ANYWHERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,13 @@ def new_registry(config: FleetConfig, ends: Ends, pool: SessionPool) -> Registry
 
 def keeper_routes(config: FleetConfig, registry: Registry) -> list[Route]:
     """What keepers call; nothing if none may join. Raises CannotStartError."""
-    return [] if config.token_file is None else engine_routes(registry, ServiceTokens(config.token_file))
+    general, trusted = (
+        None if file is None else ServiceTokens(file)
+        for file in (config.token_file, config.trusted_token_file)
+    )
+    if general is None and trusted is None:
+        return []
+    return engine_routes(registry, KeeperTokens(general, trusted))
 
 
 def work_of(config: Config, sizes: TableSizes) -> Callable[[Statement, Sequence[str]], Work]:

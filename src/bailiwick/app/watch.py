@@ -150,6 +150,7 @@ class Watch:
             is_healthy=status.condition is Condition.HEALTHY,
             is_drained=status.condition is Condition.DRAINING,
             red_since=worn.noticed(watermark, now, is_idle=self._is_idle(status)),
+            engine_class=status.report.engine_class,
         )
 
     def _is_idle(self, status: NodeStatus) -> bool:

@@ -22,7 +22,12 @@ _TokenFile = Annotated[
     Path, typer.Option(metavar="FILE", help="Service tokens, one a line; the first is sent. Mode 0600.")
 ]
 _Master = Annotated[str, typer.Option(help="Any Spark master: local[*], spark://HOST:7077, yarn, k8s://…")]
-_Class = Annotated[str, typer.Option("--class", metavar="NAME", help="Which queries it is for.")]
+_Class = Annotated[
+    str,
+    typer.Option(
+        "--class", metavar="NAME", help="Which queries it is for; `trusted` runs Python code of users."
+    ),
+]
 _Name = Annotated[
     str | None, typer.Option(metavar="NODE", help="Its name in the fleet. Default: that of the machine.")
 ]

@@ -7,6 +7,7 @@ the environment, where every user of the machine could read them.
 import os
 import re
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ OUT_OF_MEMORY_EXIT_CODE = 3
 """What Java exits with under `-XX:+ExitOnOutOfMemoryError`."""
 QUICK_COMPILE = "-XX:TieredStopAtLevel=1"
 """For a Java that ends before thorough compiling would have paid."""
+
+NO_PYTHON = "/dev/null"
+"""What an engine starts for Python that should not have come as far as that."""
 
 _SPARE_THREADS = 4
 _HEAP_BYTES_DEFAULT = 8 << 30
@@ -111,8 +115,12 @@ def engine_properties(
     catalog_uri: str,
     cores: int,
     surroundings: Surroundings = ALONE,
+    runs_code: bool = False,
 ) -> dict[str, str]:
-    """Spark's configuration. What a session could use to weaken another is static here."""
+    """Spark's configuration. What a session could use to weaken another is static here.
+
+    With `runs_code` the guard lets users' Python pass, in sessions that are theirs alone.
+    """
     return {
         **surroundings.more,
         **_threads(config.master, cores),
@@ -122,6 +130,7 @@ def engine_properties(
         **_catalog(places, catalog_uri),
         **_results(config, cores),
         **_safety(),
+        **(_user_code(config.master) if runs_code else {}),
         **_memory(places),
         # Spark's 100 are for all sessions together, and each session has code of its own.
         "spark.sql.codegen.cache.maxEntries": str(_CODE_CACHE_ENTRIES),
@@ -242,6 +251,18 @@ def _safety() -> dict[str, str]:
     }
 
 
+def _user_code(master: str) -> dict[str, str]:
+    # On other machines nobody knows whether their Python has our package.
+    daemon = {"spark.python.daemon.module": "bailiwick.engines.python_daemon"} if is_local(master) else {}
+    return {
+        **daemon,
+        "spark.bailiwick.user-code": "true",
+        # What one's code leaves behind in its process would meet that of the next one.
+        "spark.python.worker.reuse": "false",
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    }
+
+
 def _memory(places: Places) -> dict[str, str]:
     """Nobody looks at Spark's own history: the gateway keeps one."""
     return {
@@ -300,8 +321,9 @@ def class_path(jars: Jars) -> str:
 
 
 def engine_environment(
-    environment: Mapping[str, str], jars: Jars, *, driver_host: str = LOOPBACK
+    environment: Mapping[str, str], jars: Jars, *, driver_host: str = LOOPBACK, runs_code: bool = False
 ) -> dict[str, str]:
+    python = environment.get("PYSPARK_PYTHON", sys.executable)
     kept = {name: environment[name] for name in _ENVIRONMENT_KEPT if name in environment}
     return {
         **kept,
@@ -309,6 +331,8 @@ def engine_environment(
         "SPARK_LOCAL_IP": driver_host,
         # What `current_user()` answers: never the account that the machine runs it under.
         "SPARK_USER": "bailiwick",
+        # Which Python code of users is run by, on the executors' machines too.
+        "PYSPARK_PYTHON": python if runs_code else NO_PYTHON,
     }
 
 

@@ -165,6 +165,7 @@ def _unexplained(error: grpc.aio.AioRpcError) -> BailiwickError | EngineLost:
 
 def _explained(outermost: SparkFailure, chain: Sequence[Any], sql: str) -> SparkFailure:
     line, column = _position(chain[0], sql) if chain else (None, None)
+    outermost = replace(outermost, message=_whole(outermost.message, chain))
     cause: SparkFailure | None = None
     for error in reversed(chain[1:]):
         throwable = error.spark_throwable
@@ -177,6 +178,12 @@ def _explained(outermost: SparkFailure, chain: Sequence[Any], sql: str) -> Spark
             cause=cause,
         )
     return replace(outermost, line=line, column=column, cause=cause)
+
+
+def _whole(message: str, chain: Sequence[Any]) -> str:
+    """Spark cuts what it says at first; what it is asked for afterwards is whole."""
+    beginning = message.removesuffix("...")
+    return next((str(error.message) for error in chain if error.message.startswith(beginning)), message)
 
 
 def _position(error: Any, sql: str) -> tuple[int | None, int | None]:

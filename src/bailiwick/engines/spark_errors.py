@@ -16,7 +16,7 @@ from typing import Final, Self, TypeVar
 
 from bailiwick.engines import spark_messages
 from bailiwick.engines.spark_error_table import table
-from bailiwick.errors import MEANINGS, OUT_OF_MEMORY, Audience, BailiwickError, Code, Position
+from bailiwick.errors import MEANINGS, OUT_OF_MEMORY, USER_CODE, Audience, BailiwickError, Code, Position
 from bailiwick.telemetry.scrub import bounded, scrub
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ T = TypeVar("T")
 CAUSE_LENGTH_MAX: Final = 64_000
 _RETRY_AFTER_S: Final = 5.0
 _GUARD_EXCEPTION: Final = "io.bailiwick.Denied"
+_PYTHON_EXCEPTION: Final = "org.apache.spark.api.python.PythonException"
 _CAUSES_MAX: Final = 10
 _INVALID_PLANS: Final = frozenset(
     {
@@ -71,6 +72,12 @@ class _Verdict:
     """The failure that decided: the one asked about, or one that it wraps."""
     details: dict[str, str]
 
+    @property
+    def is_definite(self) -> bool:
+        """Whether nothing that it wraps would tell more."""
+        is_broad = self.code in (Code.EXECUTION_FAILED, Code.INTERNAL_ERROR)
+        return not is_broad or self.details.get("reason") == USER_CODE
+
 
 _NOT_RETRYABLE_REASONS: Final = frozenset({"limit", "too_complex", "result_too_large", "disk_full"})
 
@@ -83,6 +90,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "engine_lost": "The engine was lost while it ran the statement.",
     "executor_lost": "An executor was lost while it ran the statement, more often than Spark retries.",
     "unknown": "The commit was not confirmed.",
+    "python_ended": "The process that ran your Python ended by itself: it crashed, or had too little memory.",
     "broadcast_timeout": "A table took too long to be broadcast for a join.",
 }
 
@@ -148,7 +156,7 @@ def _verdict(failure: SparkFailure) -> _Verdict:
     outermost: _Verdict | None = None
     for candidate in _chain(failure):
         verdict = _judged(candidate)
-        if verdict is not None and verdict.code not in (Code.EXECUTION_FAILED, Code.INTERNAL_ERROR):
+        if verdict is not None and verdict.is_definite:
             return verdict
         outermost = outermost or verdict
     return outermost or _Verdict(_unknown(failure), failure, {})
@@ -159,6 +167,9 @@ def _judged(failure: SparkFailure) -> _Verdict | None:
     if not _INVALID_PLANS.isdisjoint(failure.classes):
         # Spark calls its own what a client has sent.
         return _Verdict(Code.PARSE_ERROR, failure, {})
+    if _PYTHON_EXCEPTION in failure.classes:
+        # The text is its author's, who may have written anything: no word of it is Spark's.
+        return _Verdict(Code.EXECUTION_FAILED, failure, {"reason": USER_CODE})
     code = known.of_condition(condition) if condition else None
     code = code or (known.of_sqlstate(sqlstate) if sqlstate else None)
     if code is None:
@@ -216,6 +227,8 @@ def _message(verdict: _Verdict) -> str:
         return advice
     if MEANINGS[code].audience is Audience.GENERIC or _says_nothing_more(failure, code):
         return MEANINGS[code].sentence
+    if verdict.details.get("reason") == USER_CODE:
+        return spark_messages.python_failure(failure.message)
     text = spark_messages.readable(failure.message, keep_context=code is Code.SYNTAX_ERROR)
     is_of_template = _has_condition(failure) and not _PLACE_PARAMETERS.intersection(failure.parameters)
     # Only a text that Spark made from its own template and the statement is known to name nothing else.

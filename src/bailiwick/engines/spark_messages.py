@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bailiwick.errors import Position
-from bailiwick.telemetry.scrub import bounded, without_traces
+from bailiwick.telemetry.scrub import bounded, scrub, without_traces
 
 MESSAGE_LENGTH_MAX: Final = 2_000
 _CONTEXT_LENGTH_MAX: Final = 4 << 20
@@ -44,6 +44,8 @@ _TASK_FAILURE = re.compile(
     r"(?:: (?P<text>[^\n]*))?"
 )
 _EMBEDDED_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
+_PYTHON_TRACE: Final = "Traceback (most recent call last):"
+_PYTHON_FRAME = re.compile(r'\s*File "(?:[^"]*/)?([^"/]*)", (line \d+, in .*)')
 _MISPLACED_PARAMETER = re.compile(r"^Internal error: Unexpected parameter marker .*", re.DOTALL)
 _MISPLACED_PARAMETER_SENTENCE: Final = (
     "A parameter cannot stand there: it takes the place of a value in an expression, not of a name, a "
@@ -86,6 +88,22 @@ def readable(message: str, *, keep_context: bool = False) -> str:
     head = _MISPLACED_PARAMETER.sub(_MISPLACED_PARAMETER_SENTENCE, head)
     text = f"{head}\n{_bounded_context(context)}" if keep_context and context else head
     return bounded(text.strip(), MESSAGE_LENGTH_MAX)
+
+
+def python_failure(message: str) -> str:
+    """What Python of the asker's own raised, with its frames; of files no more than their names.
+
+    >>> print(python_failure('  File "/opt/lib/f.py", line 7, in f\\nKeyError: 1'))
+      File "f.py", line 7, in f
+    KeyError: 1
+    """
+    lines = []
+    for line in _SQLSTATE.sub("", message[: 4 * MESSAGE_LENGTH_MAX]).strip().splitlines():
+        if (frame := _PYTHON_FRAME.fullmatch(line)) is not None:
+            lines.append(f'  File "{frame[1]}", {frame[2]}')
+        else:
+            lines.append(line if line == _PYTHON_TRACE else scrub(line))
+    return bounded("\n".join(lines), MESSAGE_LENGTH_MAX)
 
 
 def position(message: str) -> Position | None:

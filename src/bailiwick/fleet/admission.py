@@ -13,6 +13,10 @@ fewer than `long_max` long ones run. One that only fits engines which are busy i
 for them, and gives its slot to the next in turn, who may fit another engine. It does not count among those
 that its tenant runs; should its engine have room when its tenant has none, it is recalled: the next place of
 its tenant is its.
+
+How many may wait is bounded: in all, of a tenant, of a principal. Those put off wait, too. Whoever was let in
+to wait is not sent away for those who came later. Whoever finds a place need not wait, however many do; if it
+is put off, it must, and then there may be no room for it.
 """
 
 from collections.abc import Iterable, Sized
@@ -48,6 +52,8 @@ class Waiting:
     principal: str
     tenant: str
     asked_at: float
+    may_wait: bool = True
+    """Whether there was room for that when it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Admitted:
     principal: str
     tenant: str
     asked_at: float
+    may_wait: bool = True
     started_at: float | None = None
     is_long: bool = False
     is_put_off: bool = False
@@ -102,9 +109,13 @@ class Admission:
         )
 
     @property
+    def kept_waiting(self) -> tuple[Waiting | Admitted, ...]:
+        """Those put off, too: they have a place only in name."""
+        return (*self.waiting, *(one for one in self.admitted if one.is_put_off))
+
+    @property
     def queue_length(self) -> int:
-        """Those put off have a place only in name: they wait."""
-        return sum(map(len, self.queues)) + sum(one.is_put_off for one in self.admitted)
+        return len(self.kept_waiting)
 
     @property
     def short_count(self) -> int:
@@ -227,7 +238,7 @@ def step(state: Admission, event: Event, now: float) -> tuple[Admission, tuple[I
         case Started(lease):
             state = _start(state, lease, now)
         case PutOff(lease):
-            state = _changed(state, lease, is_put_off=True, is_recalled=False)
+            state, instructions = _put_off(state, lease)
         case Recalled(lease):
             state = _changed(state, lease, is_recalled=True)
         case Resized(slots, long_max):
@@ -272,23 +283,36 @@ def _ask(state: Admission, newcomer: Waiting) -> tuple[Admission, tuple[Instruct
         raise IllegalEvent(f"{newcomer.lease} asked twice")
     queue = next((one for one in state.queues if one.tenant == newcomer.tenant), Queue(newcomer.tenant))
     line = next((line for line in queue.lines if line[0].principal == newcomer.principal), ())
-    # Whoever finds a place does not wait, however short the lines may be: nobody is before them then.
-    reason = None if state.has_place_for(newcomer.tenant) else _no_room(state, queue, line)
-    if reason is not None:
+    reason = _no_room(state, newcomer)
+    if reason is not None and not state.has_place_for(newcomer.tenant):
         return state, (Refuse(newcomer.lease, reason, _retry_after_s(state)),)
+    # Whoever finds a place is in line for the rest of this step only: nobody is before them.
+    newcomer = replace(newcomer, may_wait=reason is None)
     longer = replace(queue, lines=_joined(queue.lines, line, (*line, newcomer)))
     return replace(state, queues=_joined(state.queues, queue, longer)), ()
 
 
-def _no_room(state: Admission, queue: Queue, line: Line) -> Reason | None:
+def _put_off(state: Admission, lease: LeaseId) -> tuple[Admission, tuple[Instruction, ...]]:
+    """Now that it must wait after all, there must be room for it."""
+    one = next(one for one in state.admitted if one.lease == lease)
+    reason = None if one.may_wait else _no_room(state, one)
+    if reason is not None:
+        return _leave(state, lease), (Refuse(lease, reason, _retry_after_s(state)),)
+    return _changed(state, lease, is_put_off=True, is_recalled=False, may_wait=True), ()
+
+
+def _no_room(state: Admission, newcomer: Waiting | Admitted) -> Reason | None:
+    """Why one more may not wait; None if it may."""
     limits = state.limits
-    if state.queue_length >= limits.queue_length_max:
+    before = state.kept_waiting
+    of_tenant = [one for one in before if one.tenant == newcomer.tenant]
+    if len(before) >= limits.queue_length_max:
         return Reason.QUEUE_FULL
-    if limits.queue_length_per_tenant_max is not None and len(queue) >= limits.queue_length_per_tenant_max:
+    tenant_max = limits.queue_length_per_tenant_max
+    if tenant_max is not None and len(of_tenant) >= tenant_max:
         return Reason.QUEUE_FULL_FOR_TENANT
-    if len(line) >= limits.queue_length_per_principal_max:
-        return Reason.QUEUE_FULL_FOR_USER
-    return None
+    of_principal = sum(one.principal == newcomer.principal for one in of_tenant)
+    return Reason.QUEUE_FULL_FOR_USER if of_principal >= limits.queue_length_per_principal_max else None
 
 
 def _joined(row: tuple[Item, ...], before: Item, after: Item) -> tuple[Item, ...]:
@@ -354,7 +378,7 @@ def _admit(state: Admission) -> tuple[Admission, tuple[Instruction, ...]]:
         # Having had their turn, the line and the tenant go to the end.
         later = replace(queue, lines=_without_empty((*lines, tuple(rest))))
         queues = _without_empty((*(one for one in state.queues if one is not queue), later))
-        admitted = Admitted(first.lease, first.principal, first.tenant, first.asked_at)
+        admitted = Admitted(first.lease, first.principal, first.tenant, first.asked_at, first.may_wait)
         state = replace(state, queues=queues, admitted=(*state.admitted, admitted))
         instructions.append(Admit(first.lease))
     return state, tuple(instructions)

@@ -17,7 +17,12 @@ class FleetConfig(BaseModel):
     token_file: Path | None = Field(
         default=None,
         description="Service tokens, one a line, that keepers show; read anew when it changes. Without one "
-        "no engine can join.",
+        "no engine can join, but those of `trusted_token_file`.",
+    )
+    trusted_token_file: Path | None = Field(
+        default=None,
+        description="Service tokens of keepers whose engines run code of users (class `trusted`); they are "
+        "good for nothing else. Without one no such engine can join.",
     )
     placement: Placement | None = Field(
         default=None,
@@ -72,7 +77,7 @@ class FleetConfig(BaseModel):
 
     @property
     def is_open(self) -> bool:
-        """Whether engines may join."""
+        """Whether engines may join that are for everybody. Those that run code of users are not meant."""
         return self.token_file is not None
 
     @property

@@ -46,12 +46,15 @@ class Dedicated:
         kept: Kept,
         principal: Principal,
         *,
+        engine_class: str | None,
         clock: Clock,
         on_close: Callable[["Dedicated"], None],
     ) -> None:
         self._pool = pool
         self._holders = holders
         self._kept = kept
+        self.engine_class = engine_class
+        """The one that was asked for when it was made."""
         self._clock = clock
         self._on_close = on_close
         self._leases: set[LeaseId] = set()
@@ -128,7 +131,7 @@ class Dedicated:
         check_same(self.principal, principal)
         if self.is_lost:
             raise EngineLost(self._kept.lost_by or "the engine of this session is gone")
-        here = Work(cost_bytes=work.cost_bytes, only=self.engine.node_id)
+        here = Work(cost_bytes=work.cost_bytes, engine_class=self.engine_class, only=self.engine.node_id)
         try:
             async with self._pool.lease(principal, query_id, here, self._kept) as lease:
                 self._leases.add(lease.id)
@@ -203,6 +206,7 @@ class DedicatedSessions:
                     self._holders,
                     self._pool.take_out(lease),
                     principal,
+                    engine_class=work.engine_class,
                     clock=self._clock,
                     on_close=self._open.discard,
                 )

@@ -18,6 +18,10 @@ on it is held down, for twice as long each time, until it has been well for a wh
 Time counts only while we watch: a step moves it by at most one interval, and never back. A gateway that was
 stopped for a minute, or whose clock jumped, blames no engine for it. So `step` must be called at least once
 in an interval; with `TimePassed` if nothing happens.
+
+What an engine that runs code of users reports may be that code's word. So it keeps no other engine out: it
+gets an address of theirs only when they are gone, yields it to them, takes up none of their room, and leaves
+them no flaps with its name.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +30,7 @@ from typing import Final, assert_never
 
 from bailiwick.fleet.acceptance import address_of, reason_to_refuse
 from bailiwick.fleet.placement import Tried
-from bailiwick.fleet.report import Report
+from bailiwick.fleet.report import TRUSTED, Report
 from bailiwick.fleet.vitals import (
     Condition,
     EngineHealth,
@@ -61,7 +65,7 @@ class Fleet:
     def tried(self) -> tuple[Tried, ...]:
         """Those that cannot be used now, and why, as `placement.nothing_reachable` wants them."""
         return tuple(
-            Tried(name, engine.why, engine.report.address)
+            Tried(name, engine.why, engine.report.address, engine.report.engine_class)
             for name, engine in self.engines.items()
             if engine.condition is not Condition.HEALTHY
         )
@@ -194,7 +198,7 @@ def _hear(fleet: Fleet, report: Report, peer_is_loopback: bool) -> tuple[Fleet, 
     objection = _objection(fleet, known, report, peer_is_loopback)
     if objection is not None:
         return _refuse(fleet, known, report, objection)
-    fleet, evicted = _evict_silent(fleet, report)
+    fleet, evicted = _evict(fleet, report)
     if known is not None and known.is_current and known.report.is_same_engine_as(report):
         return _with(fleet, _hear_again(fleet, known, report)), evicted
     newcomer = EngineHealth(report, fleet.watched_s, since_s=fleet.watched_s, probe_due_at_s=fleet.watched_s)
@@ -211,10 +215,10 @@ def _objection(
     flaw = reason_to_refuse(report, fleet.rules.versions, peer_is_loopback)
     if flaw is not None:
         return flaw
-    namesake = next((one for one in _others_at(fleet, report) if one.is_present), None)
+    namesake = next((one for one in _others_at(fleet, report) if not _yields(one, report)), None)
     if namesake is not None:
         return f"its address is also that of {namesake.report.node_id}; give each engine a port of its own"
-    if known is None and len(fleet.engines) >= fleet.rules.nodes_max:
+    if known is None and _is_full(fleet, report):
         return f"there are {fleet.rules.nodes_max} engines already, which is the bound"
     return None
 
@@ -228,13 +232,30 @@ def _others_at(fleet: Fleet, report: Report) -> list[EngineHealth]:
     ]
 
 
+def _yields(engine: EngineHealth, report: Report) -> bool:
+    """Whether its address is free for whoever reports. Who is silent there is not there any more."""
+    if _runs_code(engine.report) is _runs_code(report):
+        return not engine.is_present
+    return _runs_code(engine.report)
+
+
+def _is_full(fleet: Fleet, report: Report) -> bool:
+    """Engines that run code of users have a bound of their own."""
+    alike = sum(_runs_code(one.report) is _runs_code(report) for one in fleet.engines.values())
+    return alike >= fleet.rules.nodes_max
+
+
+def _runs_code(report: Report) -> bool:
+    return report.engine_class == TRUSTED
+
+
 def _refuse(
     fleet: Fleet, known: EngineHealth | None, report: Report, objection: str
 ) -> tuple[Fleet, tuple[Instruction, ...]]:
     refuse = Refuse(report.node_id, f"The engine {report.node_id} may not join: {objection}.")
     # Whoever bears the name of an engine that is well does it no harm by being refused.
     is_another = known is not None and known.is_present and known.report.life != report.life
-    if is_another or (known is None and len(fleet.engines) >= fleet.rules.nodes_max):
+    if is_another or (known is None and _is_full(fleet, report)):
         return fleet, (refuse,)
     refused = EngineHealth(report, fleet.watched_s, since_s=fleet.watched_s, refused=objection)
     if known is None:
@@ -243,12 +264,13 @@ def _refuse(
     return _with(fleet, kept), (*_forget(known), refuse)
 
 
-def _evict_silent(fleet: Fleet, report: Report) -> tuple[Fleet, tuple[Instruction, ...]]:
-    """Two cannot listen at one address: who is silent there is not there any more."""
+def _evict(fleet: Fleet, report: Report) -> tuple[Fleet, tuple[Instruction, ...]]:
+    """Two cannot listen at one address: those that had it before have yielded it."""
     instructions: tuple[Instruction, ...] = ()
     for engine in _others_at(fleet, report):
-        gone = replace(engine, left=f"{report.node_id} has its address now", is_joined=False)
-        fleet, instructions = _with(fleet, gone), (*instructions, *_forget(engine))
+        gone = replace(engine, left=f"{report.node_id} has its address now")
+        gone, consequences = settled(fleet.rules, gone, fleet.watched_s)
+        fleet, instructions = _with(fleet, gone), (*instructions, *consequences)
     return fleet, instructions
 
 
@@ -267,6 +289,8 @@ def _succeed(fleet: Fleet, known: EngineHealth, newcomer: EngineHealth) -> Engin
 
     The same life that comes back after it was given up brings along what was asked of it, and what was wrong.
     """
+    if _runs_code(known.report) and not _runs_code(newcomer.report):
+        return newcomer
     if known.condition is Condition.HEALTHY:
         known = counting_flap(fleet.rules, known, fleet.watched_s)
     lives = known.replaced_lives

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from bailiwick.errors import BailiwickError, Code
-from bailiwick.fleet.report import EMBEDDED
+from bailiwick.fleet.report import EMBEDDED, GENERAL, TRUSTED
 from bailiwick.ids import NodeId
 
 NOTHING_REACHABLE: Final = "no_engine_reachable"
@@ -39,6 +39,7 @@ class Tried:
     why: str
     address: str = ""
     """For the log."""
+    engine_class: str = GENERAL
 
 
 def default_placement(has_remote_configured: bool) -> Placement:
@@ -75,13 +76,21 @@ def allows(placement: Placement | None, is_embedded: bool, has_remote_configured
             assert_never(placement)
 
 
+def is_of_class(engine_class: str, wanted: str | None) -> bool:
+    """Whether an engine of that class is meant. None: any but one that runs code of users."""
+    return engine_class != TRUSTED if wanted is None else engine_class == wanted
+
+
 def must_say_so(is_embedded: bool, has_remote_configured: bool) -> bool:
     """Whether the result must tell that it was made on the embedded engine: it might have been elsewhere."""
     return is_embedded and has_remote_configured
 
 
-def nothing_reachable(placement: Placement, tried: Sequence[Tried]) -> BailiwickError:
+def nothing_reachable(
+    placement: Placement, tried: Sequence[Tried], engine_class: str | None = None
+) -> BailiwickError:
     """The configuration error of a query that may run nowhere. Names every engine that was tried."""
+    tried = [one for one in tried if is_of_class(one.engine_class, engine_class)]
     if placement is Placement.LOCAL:
         tried = [one for one in tried if one.node_id == EMBEDDED]
     shown = "; ".join(f"{one.node_id}: {one.why}" for one in tried[:TRIED_SHOWN_MAX])
@@ -89,7 +98,8 @@ def nothing_reachable(placement: Placement, tried: Sequence[Tried]) -> Bailiwick
     names = ",".join(one.node_id for one in tried)
     return BailiwickError(
         Code.CIRCUIT_BREAKER_OPEN,
-        f"Configuration error: placement is `{placement}`, and {_finding(placement, bool(tried))}"
+        f"Configuration error: placement is `{placement}`, and "
+        + _finding(placement, bool(tried), engine_class)
         + (f" Tried: {shown}{more}." if tried else ""),
         # With engines that are known but down, waiting may help; with none, only people can.
         retryable=bool(tried),
@@ -99,8 +109,13 @@ def nothing_reachable(placement: Placement, tried: Sequence[Tried]) -> Bailiwick
     )
 
 
-def _finding(placement: Placement, has_tried: bool) -> str:
+def _finding(placement: Placement, has_tried: bool, engine_class: str | None) -> str:
     match placement:
+        case Placement.REQUIRE | Placement.PREFER if engine_class is not None:
+            return (
+                f"no engine of the class `{engine_class}` can be reached. Start one with `bailiwick engine "
+                f"--class {engine_class}`, or see system.runtime.nodes."
+            )
         case Placement.LOCAL if has_tried:
             return "the embedded engine cannot be reached yet."
         case Placement.LOCAL:

@@ -3,6 +3,8 @@
 One that is old, or whose memory has been at red for a while, is drained: nothing new is given to it, what
 runs there ends, and its keeper starts another in its place. One at a time; never the last that works, unless
 its memory stays at red: then it takes nothing, and will not by itself.
+
+Each class is for itself: no engine stands in for one of another class, nor does it wait for its drain to end.
 """
 
 from collections.abc import Sequence
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bailiwick.fleet.memory import Watermark
+from bailiwick.fleet.report import GENERAL
 from bailiwick.ids import NodeId
 
 FULL: Final = "its memory stays at the red watermark"
@@ -25,6 +28,7 @@ class Worn:
     is_drained: bool
     """Whether it was asked to drain, and has not come back yet."""
     red_since: float | None = None
+    engine_class: str = GENERAL
 
     def noticed(self, watermark: Watermark, now: float, *, is_idle: bool = True) -> float | None:
         """Since when it has been at red without a break and with nothing at work that could explain it."""
@@ -54,13 +58,20 @@ class Wear:
 
 def to_recycle(engines: Sequence[Worn], wear: Wear, now: float) -> tuple[NodeId, str] | None:
     """The engine to drain next, and why; None if none should be now."""
-    if any(engine.is_drained for engine in engines):
-        return None
-    healthy = [engine for engine in engines if engine.is_healthy]
-    worn = [(reason, engine) for engine in healthy if (reason := wear.reason(engine, now)) is not None]
-    if len(healthy) < 2:
-        worn = [(reason, engine) for reason, engine in worn if wear.is_full(engine, now)]
+    worn = [
+        (reason, engine)
+        for engine in engines
+        if engine.is_healthy
+        and (reason := wear.reason(engine, now)) is not None
+        and _can_be_spared(engine, engines, wear.is_full(engine, now))
+    ]
     if not worn:
         return None
     reason, oldest = min(worn, key=lambda each: (each[1].red_since is None, each[1].joined_at))
     return oldest.node_id, reason
+
+
+def _can_be_spared(engine: Worn, engines: Sequence[Worn], is_full: bool) -> bool:
+    """Whether another of its class works, and none of them is on its way out. One that is full is no loss."""
+    others = [one for one in engines if one.engine_class == engine.engine_class and one is not engine]
+    return not any(one.is_drained for one in others) and (is_full or any(one.is_healthy for one in others))

@@ -22,7 +22,7 @@ from bailiwick.fleet.health import Fleet
 from bailiwick.fleet.link import MUTUAL_TLS, Link
 from bailiwick.fleet.placement import Tried
 from bailiwick.fleet.remote import EXITED, OUT_OF_MEMORY, STOPPED, RemoteEngine
-from bailiwick.fleet.report import EngineState, Report
+from bailiwick.fleet.report import TRUSTED, EngineState, Report
 from bailiwick.fleet.vitals import Condition, HealthRules
 from bailiwick.ids import NodeId
 from bailiwick.policy.stamp import StampKey
@@ -150,7 +150,10 @@ class Registry:
         )
 
     def ended(self, node_id: NodeId, life: str, reason: EndReason) -> None:
-        """The keeper says that this life of its engine is over. Of one that is unknown: fine."""
+        """The keeper says that this life of its engine is over. Of one that is unknown: fine.
+
+        The name of a life is random, and its keeper tells it to nobody but us: who knows it, may end it.
+        """
         engine = self._engines.get(node_id)
         if engine is not None and engine.life == life:
             engine.lose(reason)
@@ -218,10 +221,20 @@ class Registry:
         known = self.keys_of(report.catalog_credential.reveal())
         if known is not None and known.life != report.life:
             raise _denied("A life of an engine must have secrets of its own.")
+        if report.engine_class == TRUSTED and self._is_of_general_engine(report.node_id):
+            raise _denied(
+                f"The name {report.node_id} is that of an engine which runs no code of users: give this one "
+                "another."
+            )
         uri = self._catalog.loopback if called.peer_is_loopback else self._catalog.encrypted
         if uri is None:
             raise _denied("This gateway serves its catalog to engines of its own machine only.")
         return uri
+
+    def _is_of_general_engine(self, node_id: NodeId) -> bool:
+        """Engines that run code of users do not even follow one: else they could push others out."""
+        known = self._fleet.engines.get(node_id)
+        return known is not None and known.report.engine_class != TRUSTED
 
     def _tell(self, event: health.Event) -> str | None:
         """Let it have its consequences. Returns why a heartbeat was refused, if it was."""
@@ -261,6 +274,8 @@ class Registry:
         credential = _digest(report.catalog_credential.reveal())
         self._keys = {**self._keys, credential: LifeKeys(report.life, _stamp_key(report))}
         _log.info("engine_joined", node_id=report.node_id, master=report.master, cores=report.cores)
+        if report.engine_class == TRUSTED:
+            _log.warning("engine_runs_user_code", node_id=report.node_id)
         self._on_join(engine)
 
     def _use(self, node_id: NodeId) -> None:

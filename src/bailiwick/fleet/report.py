@@ -24,6 +24,8 @@ from bailiwick.secrets import Secret
 BODY_BYTES_MAX: Final = 16 * 1024
 GENERAL: Final = "general"
 """The class of engines that nobody gave another one."""
+TRUSTED: Final = "trusted"
+"""The class of engines that run code of users. They do nothing else, for nobody else."""
 EMBEDDED: Final = NodeId("embedded")
 """The gateway's own engine. It sends no reports, so no report may bear its name."""
 

@@ -11,6 +11,7 @@ from bailiwick.errors import BailiwickError
 from bailiwick.fleet.members import Member, Traits
 from bailiwick.fleet.memory import Watermark
 from bailiwick.fleet.placement import Placement
+from bailiwick.fleet.report import TRUSTED
 from bailiwick.fleet.schedule import EngineLoad, Scheduler, Work
 from bailiwick.ids import LeaseId, NodeId
 from bailiwick.telemetry.logs import logger
@@ -95,8 +96,12 @@ class Roster:
 
     @property
     def unguarded(self) -> BailiwickError | None:
-        """Why an engine may not be used; None if all that were looked at may."""
-        return next((member.stock.unguarded for member in self if member.stock.unguarded is not None), None)
+        """Why an engine may not be used; None if all that were looked at may.
+
+        One that runs code of users tells nothing of the others: that code may have broken its guard.
+        """
+        found = [member.stock.unguarded for member in self if member.traits.engine_class != TRUSTED]
+        return next((error for error in found if error is not None), None)
 
     def running_on(self, node_id: NodeId) -> int:
         member = self._members.get(node_id)

@@ -7,6 +7,9 @@ without.
 
 With an affinity, queries of the same kind go to the same engine while it has room, so that what it has cached
 is of use. Which one that is, is decided by hashing: when an engine comes or goes, only its own share moves.
+
+Engines that run code of users get what asks for their class, and nothing else: what such code has done to its
+engine must not reach a query that has none.
 """
 
 import hashlib
@@ -17,7 +20,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from bailiwick.fleet.memory import Watermark
-from bailiwick.fleet.placement import Placement
+from bailiwick.fleet.placement import Placement, is_of_class
 from bailiwick.fleet.report import GENERAL
 from bailiwick.ids import NodeId
 
@@ -56,6 +59,7 @@ class Work:
     placement: Placement | None = None
     """None: nobody has a wish."""
     engine_class: str | None = None
+    """None: any but one that runs code of users."""
     affinity: str | None = None
     heap_bytes_min: int = 0
     only: NodeId | None = None
@@ -135,7 +139,7 @@ class LeastLoaded(Scheduler):
             return Obstacle.ELSEWHERE
         if work.placement is (Placement.REQUIRE if engine.is_embedded else Placement.LOCAL):
             return Obstacle.PLACEMENT
-        if work.engine_class not in (None, engine.engine_class):
+        if not is_of_class(engine.engine_class, work.engine_class):
             return Obstacle.OTHER_CLASS
         if engine.heap_bytes < work.heap_bytes_min:
             return Obstacle.HEAP_TOO_SMALL

@@ -23,24 +23,13 @@ from bailiwick.engines.holders import Holders
 from bailiwick.engines.warmup import Warmup
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet import admission
-from bailiwick.fleet.admission import (
-    Admission,
-    Admit,
-    Asked,
-    Left,
-    Promote,
-    PutOff,
-    Recalled,
-    Refuse,
-    Resized,
-    Started,
-    TimePassed,
-)
+from bailiwick.fleet.admission import Admission, Admit, Promote, Refuse
 from bailiwick.fleet.lease import Kept, Lease, Lent, Request
 from bailiwick.fleet.limits import first_limits
 from bailiwick.fleet.members import Member, Preparation, Prove, Traits
 from bailiwick.fleet.placement import Placement, Tried, nothing_reachable
 from bailiwick.fleet.refusals import draining, gateway_full, refusal
+from bailiwick.fleet.report import TRUSTED
 from bailiwick.fleet.roster import Roster
 from bailiwick.fleet.schedule import ANYWHERE, LEAST_LOADED, Scheduler, Work, heaviest_first
 from bailiwick.fleet.stock import Stocked
@@ -90,7 +79,7 @@ class SessionPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, timeout_s: float | None = 120.0) -> None:
-        """Return when a session is fit for use; the others follow. CIRCUIT_BREAKER_OPEN after `timeout_s`."""
+        """Return when a session is fit for anyone; others follow. CIRCUIT_BREAKER_OPEN after `timeout_s`."""
         self.begin()
         try:
             async with asyncio.timeout(timeout_s):
@@ -199,7 +188,7 @@ class SessionPool:
 
     def tick(self) -> None:
         """Let the passing of time have its effect. Called by itself ten times a second."""
-        self._tell(TimePassed())
+        self._tell(admission.TimePassed())
 
     async def _wait_granted(
         self, principal: Principal, query_id: QueryId | None, work: Work, kept: Kept | None
@@ -212,7 +201,7 @@ class SessionPool:
         request = Request(new_lease_id(), principal, query_id, work, self._clock(), kept)
         self._requests[request.lease] = request
         try:
-            self._tell(Asked(request.lease, principal.name, principal.tenant))
+            self._tell(admission.Asked(request.lease, principal.name, principal.tenant))
             return await request.granted
         except BaseException:
             self._withdraw(request)
@@ -227,7 +216,7 @@ class SessionPool:
                 while not self.roster.could_run(work):
                     await self._wait_changed()
                 return
-        raise nothing_reachable(work.placement, self._tried())
+        raise nothing_reachable(work.placement, self._tried(), work.engine_class)
 
     def _withdraw(self, request: Request) -> None:
         """The caller gave up, was refused, or was cancelled in the moment that its lease was granted."""
@@ -235,9 +224,14 @@ class SessionPool:
             self._end(self._lent[request.lease].lease)
             return
         self._forget(request)
-        self._tell(Left(request.lease))
+        self._tell(admission.Left(request.lease))
 
     def _tell(self, event: admission.Event) -> None:
+        self._step(event)
+        self._note_change()
+
+    def _step(self, event: admission.Event) -> list[Request]:
+        """Returns whose turn it is now."""
         self._admission, instructions = admission.step(self._admission, event, self._clock())
         admitted: list[Request] = []
         for instruction in instructions:
@@ -248,8 +242,9 @@ class SessionPool:
                     _log.info("a query counts as long from now on", lease=lease)
                 case Refuse(lease):
                     self._refuse(self._requests[lease], self._refusal(instruction))
-        self._sessionless += heaviest_first(admitted, lambda request: request.work.cost_bytes)
-        self._note_change()
+        admitted = heaviest_first(admitted, lambda request: request.work.cost_bytes)
+        self._sessionless += admitted
+        return admitted
 
     def _note_change(self) -> None:
         """Something may have become possible: lend what is there, and open what is missing."""
@@ -262,7 +257,8 @@ class SessionPool:
     def _lend(self) -> None:
         if not self.roster.pressure.takes_work:
             return
-        for request in list(self._sessionless):
+        turns = list(self._sessionless)
+        for request in turns:
             if request not in self._sessionless:
                 # Whoever got a session before let this one have its turn, too.
                 continue
@@ -272,23 +268,26 @@ class SessionPool:
             elif request.is_in_vain:
                 self._refuse(request, EngineLost("the engine of this session is gone"))
             elif (member := self.roster.chosen(request.work)) is not None:
-                self._lend_of(member, request)
+                turns += self._lend_of(member, request)
             elif self.roster.is_idle_elsewhere(request.work):
-                self._put_off(request)
+                # A whole line may be put off, one by one: too long to call ourselves again for each.
+                turns += self._put_off(request)
 
-    def _lend_of(self, member: Member, request: Request) -> None:
-        if not self._admission.may_start(request.lease):
-            if self._admission.waits_for_engine(request.lease):
-                self._tell(Recalled(request.lease))
-            return
-        stocked = request.take_from(member)
-        if stocked is not None:
-            self._sessionless.remove(request)
-            self._grant(request, member, stocked)
+    def _lend_of(self, member: Member, request: Request) -> list[Request]:
+        """Returns whose turn it is now."""
+        if self._admission.may_start(request.lease):
+            if (stocked := request.take_from(member)) is not None:
+                self._sessionless.remove(request)
+                self._grant(request, member, stocked)
+        elif self._admission.waits_for_engine(request.lease):
+            return self._step(admission.Recalled(request.lease))
+        return []
 
-    def _put_off(self, request: Request) -> None:
-        if not self._admission.waits_for_engine(request.lease):
-            self._tell(PutOff(request.lease))
+    def _put_off(self, request: Request) -> list[Request]:
+        """Returns whose turn it is now."""
+        if self._admission.waits_for_engine(request.lease):
+            return []
+        return self._step(admission.PutOff(request.lease))
 
     def _grant(self, request: Request, member: Member, stocked: Stocked) -> None:
         lease = Lease(
@@ -306,7 +305,7 @@ class SessionPool:
         held = self._lent[lease.id] = Lent(lease, member, stocked, request.kept)
         held.enter(self._holders)
         request.granted.set_result(lease)
-        self._tell(Started(lease.id))
+        self._tell(admission.Started(lease.id))
 
     def _end(self, lease: Lease) -> None:
         # First of all: from here on the catalog refuses whatever the query may still try.
@@ -336,7 +335,7 @@ class SessionPool:
     def _vacate(self, held: Lent) -> None:
         held.member.vacate(held.lease.id)
         self._lent.pop(held.lease.id, None)
-        self._tell(Left(held.lease.id))
+        self._tell(admission.Left(held.lease.id))
 
     def _refusal(self, refuse: Refuse) -> BailiwickError:
         if self.roster.unguarded is not None:
@@ -372,13 +371,13 @@ class SessionPool:
         )
 
     def _resize(self) -> None:
-        self._tell(Resized(self.roster.slots, self._config.long_running_max * self.roster.count))
+        self._tell(admission.Resized(self.roster.slots, self._config.long_running_max * self.roster.count))
 
     def _long_leases(self) -> frozenset[LeaseId]:
         return frozenset(one.lease for one in self._admission.admitted if one.is_long)
 
     async def _wait_until_stocked(self) -> None:
-        while not any(member.stock.fit_count for member in self.roster):
+        while not any(one.stock.fit_count for one in self.roster if one.traits.engine_class != TRUSTED):
             if self.roster.unguarded is not None:
                 raise self.roster.unguarded
             await self._wait_changed()

@@ -6,6 +6,7 @@ tenants and ends none, an admin has all. What one may not see does not exist: sa
 What was done on behalf of somebody is theirs, as if they had done it themselves.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bailiwick.identity.principal import OPERATOR, Principal
@@ -54,6 +55,14 @@ def may_see(principal: Principal, owner: str, tenant: str) -> bool:
 def may_cancel(principal: Principal, owner: str, tenant: str) -> bool:
     """Whether `principal` may end what `owner` of `tenant` runs."""
     return ended_by(principal).covers(owner, tenant)
+
+
+def may_run_code(principal: Principal, roles: Collection[str]) -> bool:
+    """Whether code of `principal` may run in an engine, where those with one of `roles` may.
+
+    Never on behalf of somebody: code goes on where the right to act for them has ended.
+    """
+    return not principal.is_acted_for and not principal.roles.isdisjoint(roles)
 
 
 def _own_or_tenants(principal: Principal) -> Whose:

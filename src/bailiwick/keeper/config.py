@@ -12,7 +12,7 @@ from bailiwick.engines.config import EngineConfig
 from bailiwick.engines.surroundings import LOOPBACK, Surroundings, check_more
 from bailiwick.errors import CannotStartError
 from bailiwick.fleet.acceptance import unroutable
-from bailiwick.fleet.report import EMBEDDED, GENERAL
+from bailiwick.fleet.report import EMBEDDED, GENERAL, TRUSTED
 from bailiwick.ids import NodeId
 from bailiwick.secrets import InsecureFileError, read_secret
 
@@ -95,6 +95,11 @@ class KeeperConfig:
                 "--certificate, --key and --authority"
             )
         check_more(self.engine.master, self.surroundings(None))
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether users' Python may run in the engine."""
+        return self.engine_class == TRUSTED
 
     def surroundings(self, trust_store: Path | None) -> Surroundings:
         # Executors reach the driver where the gateway reaches the keeper.

@@ -64,7 +64,10 @@ class EngineStarter:
         return await EngineProcess.start(
             command,
             environment=launch.engine_environment(
-                os.environ, self._found()[1], driver_host=self._config.surroundings(None).driver_host
+                os.environ,
+                self._found()[1],
+                driver_host=self._config.surroundings(None).driver_host,
+                runs_code=self._config.runs_code,
             ),
             directory=self._places.run,
             log=self.log,
@@ -95,6 +98,7 @@ class EngineStarter:
             catalog_uri=catalog_uri,
             cores=self._local_cores,
             surroundings=self._config.surroundings(trust_store),
+            runs_code=self._config.runs_code,
         )
         launch.write_private(places.properties, launch.properties_text(properties))
         archive = ClassArchive.fitting(java, jars, cache_directory())

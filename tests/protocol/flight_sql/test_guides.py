@@ -7,26 +7,25 @@ import sys
 from pathlib import Path
 
 import pytest
+from guide_pages import GUIDES, blocks
 
 from bailiwick.testing.gateway import RunningGateway
 from flight_sql.foreign_clients import run_java, run_node
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-GUIDES = Path(__file__).parents[3] / "docs" / "guides"
 ADDRESS = "localhost:50051"
 RUN_S = 120.0
 
 
-def blocks(page: str, language: str) -> str:
-    text = (GUIDES / f"{page}.md").read_text()
-    return "\n".join(re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL))
+def code_of(page: str, language: str) -> str:
+    return "\n".join(blocks(page, language))
 
 
 def snippet(page: str, language: str, gateway: RunningGateway) -> str:
     """The page's code, with the address of this gateway instead of the usual one."""
     host, port = gateway.grpc_address.rsplit(":", 1)
-    code = blocks(page, language).replace(ADDRESS, gateway.grpc_address)
+    code = code_of(page, language).replace(ADDRESS, gateway.grpc_address)
     for usual, ours in (('"localhost"', f'"{host}"'), ("50051", port)):
         code = code.replace(usual, ours)
     return code
@@ -52,14 +51,14 @@ def test_the_python_of_a_guide_prints_what_the_guide_shows(
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == blocks(page, "text").replace("\n\n", "\n")
+    assert done.stdout == code_of(page, "text").replace("\n\n", "\n")
 
 
 def test_the_java_of_the_guide_prints_what_the_guide_shows(gateway: RunningGateway, tmp_path: Path) -> None:
     source = tmp_path / "Orders.java"
     source.write_text(snippet("jdbc", "java", gateway))
     printed = run_java(source, tmp_path, {"BAILIWICK_PASSWORD": gateway.admin_password})
-    assert printed == blocks("jdbc", "text")
+    assert printed == code_of("jdbc", "text")
 
 
 def test_the_javascript_of_the_guide_prints_what_the_guide_shows(
@@ -67,7 +66,7 @@ def test_the_javascript_of_the_guide_prints_what_the_guide_shows(
 ) -> None:
     source = tmp_path / "orders.js"
     source.write_text(snippet("node", "js", gateway))
-    assert run_node(source, {"BAILIWICK_PASSWORD": gateway.admin_password}) == blocks("node", "text")
+    assert run_node(source, {"BAILIWICK_PASSWORD": gateway.admin_password}) == code_of("node", "text")
 
 
 def test_every_guide_of_a_client_is_run() -> None:

@@ -88,11 +88,12 @@ class Spark(FakeSession):
 
 
 class FakeDedicated:
-    def __init__(self, desk: "Desk", principal: Principal) -> None:
+    def __init__(self, desk: "Desk", principal: Principal, engine_class: str | None = None) -> None:
         self.session = Spark(desk)
         self.engine = desk.engine
         self.standing = new_lease_id()
         self.principal = principal
+        self.engine_class = engine_class
         self.is_lost = False
         self.is_closed = False
         self.is_current = True
@@ -163,12 +164,11 @@ class Desk:
         yield FakeLease(new_lease_id(), Spark(self), self.engine)
 
     async def dedicate(self, principal: Principal, work: Work) -> FakeDedicated:
-        del work
         if self.opening is not None:
             await self.opening.wait()
         if sum(not one.is_lost for one in self.made) >= self.room:
             raise BailiwickError(Code.RESOURCE_EXHAUSTED, "Too many.", details={"reason": "sessions"})
-        self.made.append(FakeDedicated(self, principal))
+        self.made.append(FakeDedicated(self, principal, work.engine_class))
         return self.made[-1]
 
 

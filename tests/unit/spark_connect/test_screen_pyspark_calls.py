@@ -12,11 +12,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql.connect import functions as F  # noqa: N812
+from pyspark.sql.connect import proto
 from pyspark.sql.connect.observation import Observation
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import IntegerType, StringType, StructType
 from screened_pyspark import SCHEMA, Desk, stock_session
+from spark_connect_messages import SESSION
 
+from bailiwick.doors.spark_connect import screen
 from bailiwick.doors.spark_connect.screen import PlanKind
 
 
@@ -286,7 +289,16 @@ def test_kinds_are_told_apart(stock: tuple[Any, Desk]) -> None:
     for kind, call in wanted.items():
         _made(call, stock, lambda made: getattr(made, "_to_table", int)())
         assert kind in {plan.kind for plan in desk.plans}
-    assert set(wanted) == set(PlanKind)
+    assert {*wanted, PlanKind.FUNCTION} == set(PlanKind)
+
+
+def test_a_function_that_is_registered_is_a_kind_of_its_own() -> None:
+    request = proto.ExecutePlanRequest(session_id=SESSION)
+    request.plan.command.register_function.function_name = "f"
+    request.plan.command.register_function.python_udf.command = b"code"
+    screened = screen.execute(request.SerializeToString(), may_run_code=True)
+    assert (screened.kind, screened.text) == (PlanKind.FUNCTION, "create function f")
+    assert not screened.may_write
 
 
 def test_what_a_plan_names_is_told(stock: tuple[Any, Desk]) -> None:

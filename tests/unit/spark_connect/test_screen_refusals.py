@@ -12,6 +12,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from pyspark.sql.connect import functions as F  # noqa: N812
 from pyspark.sql.connect import proto
 from pyspark.sql.types import LongType, StructType
+from pyspark.util import PythonEvalType
 from screened_pyspark import Desk, stock_session
 from spark_connect_messages import SESSION, reaching
 
@@ -91,15 +92,13 @@ def code_of_the_caller() -> dict[str, Callable[[proto.ExecutePlanRequest], Any]]
         "udf": lambda request: request.plan.root.project.expressions.add()
         .common_inline_user_defined_function.python_udf,
         "udf in an argument": lambda request: request.plan.root.filter.condition.unresolved_function.arguments
-        .add().common_inline_user_defined_function.scalar_scala_udf,
-        "mapInPandas": lambda request: request.plan.root.limit.input.map_partitions.func,
-        "applyInPandas": lambda request: request.plan.root.group_map.func,
-        "cogroup": lambda request: request.plan.root.co_group_map.func,
+        .add().common_inline_user_defined_function.python_udf,
+        "mapInPandas": lambda request: request.plan.root.limit.input.map_partitions.func.python_udf,
+        "applyInPandas": lambda request: request.plan.root.group_map.func.python_udf,
+        "cogroup": lambda request: request.plan.root.co_group_map.func.python_udf,
         "udtf": lambda request: request.plan.root.common_inline_user_defined_table_function.python_udtf,
-        "register": lambda request: request.plan.command.register_function.java_udf,
-        "data source": lambda request: request.plan.command.register_data_source.python_data_source,
-        "aggregator": lambda request: request.plan.root.aggregate.aggregate_expressions.add()
-        .typed_aggregate_expression.scalar_scala_udf,
+        "register": lambda request: request.plan.command.register_function.python_udf,
+        "register a udtf": lambda request: request.plan.command.register_table_function.python_udtf,
     }  # fmt: skip
 
 
@@ -110,6 +109,60 @@ def test_code_of_the_caller_is_refused(name: str) -> None:
     with pytest.raises(BailiwickError) as caught:
         screen.execute(request.SerializeToString())
     assert caught.value.details["reason"] == "user_code"
+
+
+def code_that_nobody_runs() -> dict[str, tuple[str, Callable[[proto.ExecutePlanRequest], Any]]]:
+    return {
+        "scala": (
+            "jvm_code",
+            lambda request: request.plan.root.project.expressions.add()
+            .common_inline_user_defined_function.scalar_scala_udf,
+        ),
+        "java": ("jvm_code", lambda request: request.plan.command.register_function.java_udf),
+        "aggregator": (
+            "jvm_code",
+            lambda request: request.plan.root.aggregate.aggregate_expressions.add()
+            .typed_aggregate_expression.scalar_scala_udf,
+        ),
+        "data source": (
+            "data_source",
+            lambda request: request.plan.command.register_data_source.python_data_source,
+        ),
+        "state": ("streaming", lambda request: request.plan.root.apply_in_pandas_with_state.func.python_udf),
+        "state of groups": ("streaming", lambda request: request.plan.root.group_map.state_schema),
+        "files": ("artifacts", lambda request: _with_files(request.plan.root.map_partitions.func.python_udf)),
+        "a way to run it that keeps state": (
+            "streaming",
+            lambda request: _of_state(request.plan.root.map_partitions.func.python_udf),
+        ),
+    }  # fmt: skip
+
+
+def _with_files(function: Any) -> Any:
+    function.additional_includes.append("/etc/passwd")
+    return function
+
+
+def _of_state(function: Any) -> Any:
+    function.eval_type = PythonEvalType.SQL_GROUPED_MAP_PANDAS_UDF_WITH_STATE
+    return function
+
+
+@pytest.mark.parametrize("name", code_that_nobody_runs())
+def test_some_code_is_refused_to_those_too_who_may_run_code(name: str) -> None:
+    reason, put = code_that_nobody_runs()[name]
+    request = proto.ExecutePlanRequest(session_id=SESSION)
+    put(request).SetInParent()
+    with pytest.raises(BailiwickError) as caught:
+        screen.execute(request.SerializeToString(), may_run_code=True)
+    assert caught.value.details["reason"] == reason
+
+
+@pytest.mark.parametrize("name", code_of_the_caller())
+def test_code_of_those_who_may_passes_and_is_noted(name: str) -> None:
+    request = proto.ExecutePlanRequest(session_id=SESSION)
+    code_of_the_caller()[name](request).SetInParent()
+    assert screen.execute(request.SerializeToString(), may_run_code=True).contents.has_code
 
 
 def test_extensions_are_refused_whatever_they_are() -> None:

@@ -11,7 +11,7 @@ from bailiwick.doors.spark_connect import screen
 from bailiwick.doors.spark_connect.rules import PACKAGE, rules_for
 from bailiwick.doors.spark_connect.values import CHECKS
 from bailiwick.doors.spark_connect.verdicts import verdicts
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import USER_CODE, BailiwickError, Code
 
 SERVICE: Any = base_pb2.DESCRIPTOR.services_by_name["SparkConnectService"]
 POOL: Any = base_pb2.DESCRIPTOR.pool
@@ -19,6 +19,15 @@ UNKNOWN_NUMBER = 2047
 UNKNOWN_FIELD = b"\xf8\x7f\x01"
 """Number 2047, a varint: 1."""
 UNKNOWN_VALUE = 99
+
+
+IN_NEED = frozenset(
+    {
+        *("Read", "Catalog", "Command", "SqlCommand"),
+        *("CommonInlineUserDefinedFunction", "CommonInlineUserDefinedTableFunction"),
+    }
+)
+"""They cannot be empty."""
 
 
 def kind_of(name: str) -> Any:
@@ -73,7 +82,7 @@ def test_every_reason_and_every_check_is_used_and_known() -> None:
 @pytest.mark.parametrize("name", paths())
 def test_every_message_that_may_be_sent_is_reached_and_passes(name: str) -> None:
     """Empty as it is, except where it cannot do without a part."""
-    if name in ("Read", "Catalog", "Command", "SqlCommand"):
+    if name in IN_NEED:
         with pytest.raises(BailiwickError, match=r"came without its|no statement"):
             reaching(name).judge()
     else:
@@ -85,7 +94,7 @@ def test_what_is_refused_says_what_and_why(name: str, field: str, reason: str) -
     reached = reaching(name)
     put(reached.message, kind_of(name).fields_by_name[field])
     with pytest.raises(BailiwickError) as caught:
-        reached.judge()
+        reached.judge(may_run_code=reason != USER_CODE)
     why = verdicts().reasons[reason]
     assert caught.value.code is Code.NOT_SUPPORTED
     assert caught.value.message.startswith(f"{name}.{field}")

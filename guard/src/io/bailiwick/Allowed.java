@@ -13,6 +13,9 @@ import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PipeOperator;
+import org.apache.spark.sql.catalyst.expressions.PythonUDAF;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.PythonUDTF;
 import org.apache.spark.sql.catalyst.expressions.ScalaUDF;
 import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
@@ -45,6 +48,12 @@ final class Allowed {
       WriteDelta.class, ShowFunctionsCommand.class, DescribeFunctionCommand.class, NoopCommand.class,
       SetCatalogCommand.class, SetNamespaceCommand.class, SetCatalogAndNamespace.class);
 
+  /** Python of the asker's own, in columns and around rows. */
+  private static final Set<Class<?>> CODE = Set.of(
+      PythonUDF.class, PythonUDAF.class, PythonUDTF.class, MapInPandas.class, MapInArrow.class,
+      FlatMapGroupsInPandas.class, FlatMapGroupsInArrow.class, FlatMapCoGroupsInPandas.class,
+      FlatMapCoGroupsInArrow.class);
+
   /** These load tables by themselves and tell all about them, so they are for those who may see all. */
   private static final Set<Class<?>> FOR_ADMINISTRATORS = Set.of(ShowTablesExtended.class, ShowTablePartition.class);
 
@@ -69,7 +78,7 @@ final class Allowed {
       throw new Denied(Denied.CHANGES, shortName(kind) + " is more than a query.");
     }
     boolean allowed = NODES.contains(kind) || COMMANDS.contains(kind) || Kinds.isCommand(kind) && kind != Call.class
-        || operation.isDedicated() && isOfSession(node);
+        || operation.isDedicated() && isOfSession(node) || operation.mayRunCode() && CODE.contains(kind);
     if (!allowed || FOR_ADMINISTRATORS.contains(kind) && !operation.mayCall()) {
       throw new Denied(Denied.NOT_ALLOWED, shortName(node.getClass()) + " is not allowed in statements.");
     }
@@ -82,9 +91,10 @@ final class Allowed {
         || node instanceof DescribeTableCommand describe && !describe.isExtended() || node instanceof ResolvedTempView;
   }
 
-  static void check(Expression expression) {
+  static void check(Expression expression, Operation operation) {
     String name = expression.getClass().getName();
     boolean allowed = EXPRESSIONS.contains(name)
+        || operation.mayRunCode() && CODE.contains(expression.getClass())
         || expression instanceof StaticInvoke invoke && isOurs(invoke.staticObject())
         || expression instanceof Invoke invoke && invoke.targetObject() instanceof Literal target
             && target.value() != null && isOurs(target.value().getClass())

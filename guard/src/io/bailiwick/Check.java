@@ -56,7 +56,7 @@ final class Check extends Walk {
       visitPlan(plan);
     } else {
       if (node instanceof Expression expression) {
-        Allowed.check(expression);
+        Allowed.check(expression, operation);
       }
       into((Product) node);
     }

@@ -18,9 +18,12 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>`standing` is the other lease of a session that is one person's own, and empty in one that is shared. With
  * `readsOnly` the gateway takes it for a query; what is more than that is refused, for the gateway to think again.
+ * `onTrusted` says that the engine was started to run code of users.
  */
 record Operation(
-    String id, String lease, String standing, String principal, boolean mayCall, boolean explains, boolean readsOnly) {
+    String id, String lease, String standing, String principal, boolean mayCall, boolean explains, boolean readsOnly,
+    boolean onTrusted) {
+  private static final String TRUSTED = "spark.bailiwick.user-code";
   private static final String TAG = "_Tag_";
   private static final String ID = "_Operation_";
   private static final int REMEMBERED_MAX = 1000;
@@ -51,12 +54,19 @@ record Operation(
       }
     }
     boolean explains = flags.contains("E") || EXPLANATIONS.contains(id);
-    return new Operation(id, lease, standing, principal, flags.contains("C"), explains, flags.contains("R"));
+    boolean onTrusted = spark.conf().getBoolean(TRUSTED, false);
+    return new Operation(
+        id, lease, standing, principal, flags.contains("C"), explains, flags.contains("R"), onTrusted);
   }
 
   /** Whether the session is one person's own, which may be left changed. */
   boolean isDedicated() {
     return !standing.isEmpty();
+  }
+
+  /** Only those who may are given a session of their own on such an engine. */
+  boolean mayRunCode() {
+    return onTrusted && isDedicated();
   }
 
   /** What a view holds was loaded under the standing lease, by the same person. */

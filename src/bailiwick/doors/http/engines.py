@@ -2,11 +2,16 @@
 
 A keeper shows a service token. People's tokens mean nothing here, and no answer holds more than the keeper
 needs: no policy, no name of a person, nothing of other engines.
+
+Whoever may run code on an engine can read what its keeper can, the token too. So keepers of such engines have
+tokens of their own, and those are good for engines of that class alone.
 """
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -16,7 +21,7 @@ from starlette.routing import Route
 from bailiwick.doors.listening import is_loopback
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.fleet.registry import END_REASONS, Called, EndReason, Registry
-from bailiwick.fleet.report import BODY_BYTES_MAX, Report
+from bailiwick.fleet.report import BODY_BYTES_MAX, TRUSTED, Report
 from bailiwick.identity.service_tokens import ServiceTokens
 from bailiwick.ids import NodeId
 from bailiwick.telemetry.logs import logger
@@ -27,17 +32,51 @@ LINK_HEADER: Final = "x-bailiwick-link"
 CATALOG_HEADER: Final = "x-bailiwick-catalog"
 _TEXT_MAX: Final = 512
 _ENDED_KEYS: Final = frozenset({"node_id", "life", "reason"})
+_OTHER_TOKEN: Final = (
+    f"An engine of the class `{TRUSTED}` joins with a token of fleet.trusted_token_file, and no other engine "
+    "does."
+)
 
 _log = logger(__name__)
 
-_Handler = Callable[[Request], Awaitable[Response]]
+
+class TokenKind(StrEnum):
+    """Which engines a service token is good for."""
+
+    GENERAL = "general"
+    TRUSTED = "trusted"
+    """Those that run code of users, and no others."""
 
 
-def engine_routes(registry: Registry, tokens: ServiceTokens) -> list[Route]:
+@dataclass(frozen=True, slots=True)
+class KeeperTokens:
+    """The tokens of all keepers. None: no engine of that kind can join."""
+
+    general: ServiceTokens | None
+    trusted: ServiceTokens | None = None
+
+    def kind(self, authorization: str) -> TokenKind | None:
+        """Of the token in this value of an `Authorization` header; None if nobody gave it out.
+
+        Blocks on the disk.
+        """
+        # A token in both files is one that users' code can read.
+        if self.trusted is not None and self.trusted.accepts(authorization):
+            return TokenKind.TRUSTED
+        if self.general is not None and self.general.accepts(authorization):
+            return TokenKind.GENERAL
+        return None
+
+
+_Handler = Callable[[Request, TokenKind], Awaitable[Response]]
+
+
+def engine_routes(registry: Registry, tokens: KeeperTokens) -> list[Route]:
     """The routes that keepers call. Mount them on the HTTP port."""
 
-    async def heartbeat(request: Request) -> Response:
+    async def heartbeat(request: Request, kind: TokenKind) -> Response:
         report = Report.parse(await _body(request))
+        _check_class(report, kind)
         answer = registry.heartbeat(report, _called(request))
         return JSONResponse(
             {
@@ -49,7 +88,7 @@ def engine_routes(registry: Registry, tokens: ServiceTokens) -> list[Route]:
             }
         )
 
-    async def ended(request: Request) -> Response:
+    async def ended(request: Request, _kind: TokenKind) -> Response:
         node_id, life, reason = _ended(await _body(request))
         registry.ended(node_id, life, reason)
         return JSONResponse({"accepted": True})
@@ -60,12 +99,11 @@ def engine_routes(registry: Registry, tokens: ServiceTokens) -> list[Route]:
     ]
 
 
-def _guarded(handler: _Handler, tokens: ServiceTokens) -> _Handler:
+def _guarded(handler: _Handler, tokens: KeeperTokens) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             _check_private(request)
-            await _check_token(request, tokens)
-            return await handler(request)
+            return await handler(request, await _token_kind(request, tokens))
         except BailiwickError as error:
             return JSONResponse({"code": error.code, "message": error.message}, status_code=error.http)
         except Exception:
@@ -89,12 +127,20 @@ def _check_private(request: Request) -> None:
         )
 
 
-async def _check_token(request: Request, tokens: ServiceTokens) -> None:
-    if not await asyncio.to_thread(tokens.accepts, request.headers.get("authorization", "")):
+async def _token_kind(request: Request, tokens: KeeperTokens) -> TokenKind:
+    kind = await asyncio.to_thread(tokens.kind, request.headers.get("authorization", ""))
+    if kind is None:
         raise BailiwickError(
             Code.AUTHENTICATION_FAILED,
             "The service token is missing or is not one that this gateway accepts.",
         )
+    return kind
+
+
+def _check_class(report: Report, kind: TokenKind) -> None:
+    if (report.engine_class == TRUSTED) is not (kind is TokenKind.TRUSTED):
+        _log.warning("engine_refused", node_id=report.node_id, reason=_OTHER_TOKEN)
+        raise BailiwickError(Code.ACCESS_DENIED, _OTHER_TOKEN, details={"reason": "engine_refused"})
 
 
 def _peer_is_loopback(request: Request) -> bool:

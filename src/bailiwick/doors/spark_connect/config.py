@@ -9,6 +9,13 @@ class SparkConnectConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = Field(default=True, description="Whether the gRPC port speaks Spark Connect, too.")
+    user_code_roles: tuple[str, ...] = Field(
+        default=(),
+        max_length=64,
+        description="Roles whose Python code runs, on engines of the class `trusted` "
+        "(`fleet.trusted_token_file`) and nowhere else. It reaches whatever such an engine reaches, "
+        "policies or not. Default: nobody's.",
+    )
     idle_s: float = Field(
         default=3600.0, gt=0, description="A session that is not used for this long ends, with its views."
     )

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import pyspark
@@ -112,7 +113,8 @@ class SparkConnectDoor:
     async def screened_plan(self, caller: Caller, request: bytes) -> ScreenedPlan:
         """The plan, if it may pass. One that may not is put on record as a statement that was turned away."""
         try:
-            return await _screened(screen.execute, request)
+            may_run_code = self.sessions.may_run_code(caller.principal)
+            return await _screened(partial(screen.execute, may_run_code=may_run_code), request)
         except BailiwickError as error:
             kind = error.details.get("kind", "what cannot be read")
             if kind not in SENT_BY_CLIENTS_THEMSELVES:
@@ -121,11 +123,14 @@ class SparkConnectDoor:
                 self._queries.accounts.turn_away(statement, error)
             raise
 
-    async def screened_analysis(self, request: bytes) -> ScreenedAnalysis:
-        return await _screened(screen.analyse, request)
+    async def screened_analysis(self, caller: Caller, request: bytes) -> ScreenedAnalysis:
+        may_run_code = self.sessions.may_run_code(caller.principal)
+        return await _screened(partial(screen.analyse, may_run_code=may_run_code), request)
 
     def execute(self, caller: Caller, session: Session, screened: ScreenedPlan, request: bytes) -> Operation:
         """ExecutePlan: the operation, begun."""
+        if screened.contents.has_code:
+            session.note_code()
         operation_id = screened.operation_id or str(new_operation_id())
         fingerprint = hashlib.sha256(request).digest()
 
@@ -221,6 +226,8 @@ class SparkConnectDoor:
             response = proto.AnalyzePlanResponse()
             response.spark_version.version = pyspark.__version__
             return response
+        if screened.contents.has_code:
+            session.note_code()
         principal = caller.principal
         await put_own_rows(screened.contents.reads, self._queries.answering.tables, principal)
         await self._texts.check_reads(session, principal, screened.sql_texts)

@@ -1,8 +1,8 @@
 """The engine session behind one client's session: opened when first needed, and made again when it must be.
 
-An engine may be lost, recycled, or asked to give back sessions that idle; policies and roles change. In each
-case the session's recipe is followed again, and the client notices nothing. What cannot be made again is
-named, and the session ends with that.
+An engine may be lost, recycled, or asked to give back sessions that idle; policies and roles change; code may
+come to be in the session, which runs on few engines. In each case the session's recipe is followed again, and
+the client notices nothing. What cannot be made again is named, and the session ends with that.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pyspark.sql.connect import proto
 
 from bailiwick.doors.spark_connect.errors import session_changed
-from bailiwick.doors.spark_connect.recipe import DropView, MakeView, Recipe, Step
+from bailiwick.doors.spark_connect.recipe import DropView, MakeFunction, MakeView, Recipe, Step
 from bailiwick.doors.spark_connect.shared_session import Place, make_plain
 from bailiwick.doors.spark_connect.unpacking import parse
 from bailiwick.engines.engine import Engine, EngineSession
@@ -34,6 +34,9 @@ class Dedicated(Place, Protocol):
 
     @property
     def engine(self) -> Engine: ...
+
+    @property
+    def engine_class(self) -> str | None: ...
 
     @property
     def is_lost(self) -> bool: ...
@@ -81,8 +84,8 @@ class OwnEngineSession:
         """
         async with self._turn:
             dedicated = self._dedicated
-            if dedicated is not None and dedicated.is_lost:
-                # An engine that leaves lets what runs on it end.
+            if dedicated is not None and (dedicated.is_lost or dedicated.engine_class != work.engine_class):
+                # What runs there may end: the engine leaves, or the session needs one of another class.
                 dedicated.retire()
                 dedicated = self._dedicated = None
             if dedicated is None:
@@ -101,7 +104,7 @@ class OwnEngineSession:
         recipe = self._recipe()
         if recipe.lost is not None:
             raise session_changed(
-                self._session_id, f"The engine was lost, and the session had {recipe.lost}."
+                self._session_id, f"The session had to be made again, and it had {recipe.lost}."
             )
         dedicated = await self._dedicating.dedicate(principal, work)
         try:
@@ -127,7 +130,7 @@ class OwnEngineSession:
                 except BailiwickError as error:
                     raise session_changed(
                         self._session_id,
-                        f"The engine was lost, and {step.name} could not be made again: {error.message}",
+                        f"The session moved, and {step.name} could not be made again: {error.message}",
                     ) from error
 
     async def _renew(self, dedicated: Dedicated, principal: Principal, work: Work) -> None:
@@ -140,6 +143,8 @@ class OwnEngineSession:
                 try:
                     await self._take(dedicated, lease, step, principal)
                 except BailiwickError as error:
+                    if isinstance(step, MakeFunction):
+                        raise
                     self._drop(step.name)
                     await self._take(dedicated, lease, DropView(step.name), principal)
                     error.message = (
@@ -148,8 +153,9 @@ class OwnEngineSession:
                     raise
 
     async def _take(self, dedicated: Dedicated, lease: Lease, step: Step, principal: Principal) -> None:
-        if isinstance(step, MakeView):
-            await self._run(dedicated, lease, step.plan, principal, is_view=step.is_of_frame)
+        if not isinstance(step, DropView):
+            makes_view = isinstance(step, MakeView) and step.is_of_frame
+            await self._run(dedicated, lease, step.plan, principal, is_view=makes_view)
             return
         plan = proto.Plan()
         plan.root.catalog.drop_temp_view.view_name = step.name

@@ -25,7 +25,7 @@ from pyspark.sql.connect import proto
 
 from bailiwick.doors.grpc_errors import METADATA_BYTES_MAX, wire_bytes
 from bailiwick.engines.spark_refusal import SparkAnswer, SparkRefusal
-from bailiwick.errors import Audience, BailiwickError, Code
+from bailiwick.errors import USER_CODE, Audience, BailiwickError, Code
 from bailiwick.telemetry.scrub import bounded, scrub
 
 CONDITION: Final = "condition"
@@ -92,6 +92,8 @@ _CLASSES: Final[Mapping[Code, tuple[str, ...]]] = {
 }
 """By which classes a client chooses its exception, where Spark has not said any. Else: SparkException."""
 
+_PYTHON: Final = ("org.apache.spark.api.python.PythonException", *_RUNTIME)
+
 _CLASSES_OF_CONDITIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "INVALID_HANDLE": _SQL,
     "INVALID_CURSOR": _SQL,
@@ -150,7 +152,7 @@ def told(error: BailiwickError, *, may_retry: bool = True) -> Told:
         condition=condition,
         sqlstate=error.sqlstate,
         message=_message(error, condition),
-        classes=source.classes or _classes(error.code, condition),
+        classes=source.classes or _classes(error, condition),
         parameters=_parameters(source, is_full) if source.classes else _own_parameters(error),
         contexts=source.contexts if is_full else (),
         status=_status(error.code, retry_after_s),
@@ -256,9 +258,16 @@ def _condition(error: BailiwickError) -> str:
     return known if known and error.meaning.audience is not Audience.GENERIC else f"BAILIWICK_{error.code}"
 
 
-def _classes(code: Code, condition: str) -> tuple[str, ...]:
+def _classes(error: BailiwickError, condition: str) -> tuple[str, ...]:
+    if _is_of_code(error):
+        return _PYTHON
     known = _CLASSES_OF_CONDITIONS.get(condition.partition(".")[0])
-    return known or _CLASSES.get(code, _SPARK)
+    return known or _CLASSES.get(error.code, _SPARK)
+
+
+def _is_of_code(error: BailiwickError) -> bool:
+    """Whether it was raised by code of the asker's."""
+    return error.code is Code.EXECUTION_FAILED and error.details.get("reason") == USER_CODE
 
 
 def _source(spark: SparkAnswer | None, condition: str) -> _Source:
@@ -298,7 +307,9 @@ def _context(given: Any) -> Any:
 
 
 def _message(error: BailiwickError, condition: str) -> str:
-    text = error.message if error.meaning.audience is Audience.FULL else scrub(error.message)
+    # What code of the asker's raised was scrubbed where its frames were still known from its words.
+    is_full = error.meaning.audience is Audience.FULL or _is_of_code(error)
+    text = error.message if is_full else scrub(error.message)
     first, newline, rest = text.partition("\n")
     whole = f"[{condition}] {first} SQLSTATE: {error.sqlstate}{newline}{rest}"
     return whole.encode("utf-8", "replace").decode()

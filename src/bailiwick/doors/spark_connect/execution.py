@@ -67,7 +67,8 @@ class Execution:
 
     async def live(self, running: Running, side: SparkSide) -> None:
         """The life of the query."""
-        work = side.work_of(running.statement, (*self._errand.reads, *self._errand.named))
+        principal, reads = running.statement.principal, (*self._errand.reads, *self._errand.named)
+        work = self._sessions.placed(self._session, principal, side.work_of(running.statement, reads))
         while (lost := await self._attempt(running, side, work)) is not None:
             lost.engine.note_trouble(lost.error.message)
             work = replace(

@@ -49,6 +49,10 @@ class Contents:
     """Expressions; they may hold subqueries."""
     has_references: bool = False
     """Whether it brings frames besides, to be mentioned in it."""
+    function: str | None = None
+    """The name of the one that it makes."""
+    has_code: bool = False
+    """Whether there is code of its author's in it."""
     catalog: proto.Catalog | None = None
     """The call of the catalog that the plan is."""
     tree: str = ""
@@ -68,12 +72,16 @@ class Contents:
 class Findings:
     """The notebook of one walk."""
 
+    may_run_code: bool = False
+    """Whether whoever sent it may have code of their own run."""
+    has_code: bool = False
     reads: list[TableRead] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     view: ViewMade | None = None
     sql_texts: list[str] = field(default_factory=list)
     expression_texts: list[str] = field(default_factory=list)
     has_references: bool = False
+    function: str | None = None
     catalog: proto.Catalog | None = None
     relation: proto.Relation | None = None
     """The one that was come to last."""
@@ -101,6 +109,8 @@ class Findings:
             sql_texts=tuple(self.sql_texts),
             expression_texts=tuple(self.expression_texts),
             has_references=self.has_references,
+            function=self.function,
+            has_code=self.has_code,
             catalog=self.catalog,
             tree=self._tree(),
         )

@@ -1,8 +1,8 @@
 """What makes a client's session what it is, so that it can be made again on another engine. Pure.
 
-A recipe has settings, the current catalog and schema, and the temporary views in the order in which they were
-made. Views may be made of views that are gone since, so what a later step mentions stays, unless too much has
-gathered: then the recipe says that it is not whole, and nobody pretends that it is.
+A recipe has settings, the current catalog and schema, and the temporary views and functions in the order in
+which they were made. Views may be made of what is gone since, so what a later step may need stays, unless too
+much has gathered: then the recipe says that it is not whole, and nobody pretends that it is.
 """
 
 import re
@@ -40,7 +40,15 @@ class DropView:
     name: str
 
 
-Step = MakeView | DropView
+@dataclass(frozen=True, slots=True)
+class MakeFunction:
+    """A plan, as bytes, that makes a function of its author's code."""
+
+    name: str
+    plan: bytes
+
+
+Step = MakeView | DropView | MakeFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +56,14 @@ class Recipe:
     confs: Mapping[str, str] = field(default_factory=dict)
     uses: tuple[Use, ...] = ()
     steps: tuple[Step, ...] = ()
+    has_code: bool = False
+    """Whether there is or was code of its client's in it."""
     lost: str | None = None
     """What cannot be made again, where there is something."""
 
     @property
     def is_empty(self) -> bool:
-        return not self.confs and not self.uses and not self.steps
+        return not self.confs and not self.uses and not self.steps and not self.has_code
 
     @property
     def has_frames(self) -> bool:
@@ -67,7 +77,7 @@ class Recipe:
         for step in self.steps:
             if isinstance(step, MakeView):
                 names[step.name.lower()] = None
-            else:
+            elif isinstance(step, DropView):
                 names.pop(step.name.lower(), None)
         return tuple(names)
 
@@ -84,11 +94,22 @@ class Recipe:
     def with_view(self, view: MakeView) -> "Recipe":
         return self._bounded((*self._without(view.name, then=view), view))
 
+    def with_code(self) -> "Recipe":
+        return replace(self, has_code=True)
+
+    def with_function(self, function: MakeFunction) -> "Recipe":
+        """What one of that name was before is needed by the views that were made with it."""
+        steps, later = list(self.steps), len(self.steps)
+        while later and not isinstance(steps[later - 1], MakeView):
+            later -= 1
+        kept = [step for step in steps[later:] if not _is_function(step, function.name)]
+        return self._bounded((*steps[:later], *kept, function))
+
     def without_view(self, name: str) -> "Recipe":
         if name.lower() not in self.views:
             return self
         steps = self._without(name)
-        is_needed = any(isinstance(step, MakeView) and _is(step, name) for step in steps)
+        is_needed = any(isinstance(step, MakeView) and _is_view(step, name) for step in steps)
         return self._bounded((*steps, DropView(name)) if is_needed else steps)
 
     def _without(self, name: str, then: MakeView | None = None) -> tuple[Step, ...]:
@@ -96,21 +117,25 @@ class Recipe:
         kept: list[Step] = []
         later: list[MakeView] = [] if then is None else [then]
         for step in reversed(self.steps):
-            if not _is(step, name) or any(_mentions(one, name) for one in later):
+            if not _is_view(step, name) or any(_mentions(one, name) for one in later):
                 kept.append(step)
                 if isinstance(step, MakeView):
                     later.append(step)
         return tuple(reversed(kept))
 
     def _bounded(self, steps: tuple[Step, ...]) -> "Recipe":
-        size_bytes = sum(len(step.plan) for step in steps if isinstance(step, MakeView))
+        size_bytes = sum(len(step.plan) for step in steps if not isinstance(step, DropView))
         if len(steps) <= STEPS_MAX and size_bytes <= STEPS_BYTES_MAX:
             return replace(self, steps=steps)
-        return replace(self, steps=(), lost="more temporary views than can be made again")
+        return replace(self, steps=(), lost="more temporary views and functions than can be made again")
 
 
-def _is(step: Step, name: str) -> bool:
-    return step.name.lower() == name.lower()
+def _is_view(step: Step, name: str) -> bool:
+    return not isinstance(step, MakeFunction) and step.name.lower() == name.lower()
+
+
+def _is_function(step: Step, name: str) -> bool:
+    return isinstance(step, MakeFunction) and step.name.lower() == name.lower()
 
 
 def _mentions(view: MakeView, name: str) -> bool:

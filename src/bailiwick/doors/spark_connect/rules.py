@@ -18,7 +18,7 @@ from bailiwick.doors.spark_connect.findings import Findings
 from bailiwick.doors.spark_connect.unpacking import Bounds, too_much
 from bailiwick.doors.spark_connect.values import CHECKS, Check
 from bailiwick.doors.spark_connect.verdicts import MessageVerdicts, verdicts
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import USER_CODE, BailiwickError, Code
 
 PACKAGE: Final = "spark.connect."
 _COMMON: Final = "common"
@@ -102,7 +102,9 @@ def _apply(rule: Rule, each: FieldDescriptor, value: Any, message: Message, foun
     if rule is _UNLISTED:
         raise _not_known(message.DESCRIPTOR.full_name.removeprefix(PACKAGE), f"the field {each.name}")
     if rule.refused is not None and (value or not rule.only_if_true):
-        raise verdicts().refusal(rule.where, rule.refused)
+        if rule.refused != USER_CODE or not found.may_run_code:
+            raise verdicts().refusal(rule.where, rule.refused)
+        found.has_code = True
     if rule.numbers is not None and value not in rule.numbers:
         raise _not_known(rule.where, f"the value {value}")
     if rule.check is not None:
@@ -167,7 +169,9 @@ class _Laying:
         where = f"{rules.name}.{each.name}"
         if each.name in listed.refused:
             is_flag = each.type == FieldDescriptor.TYPE_BOOL and not each.is_repeated
-            rules.fields[each.number] = Rule(where, refused=listed.refused[each.name], only_if_true=is_flag)
+            rule = rules.fields[each.number] = Rule(where, listed.refused[each.name], only_if_true=is_flag)
+            if rule.refused == USER_CODE:
+                self._look_inside(rule, each)
         elif each.name in listed.allowed or each.name in listed.checked:
             rule = Rule(where)
             if each.name in listed.checked:

@@ -39,6 +39,8 @@ class PlanKind(StrEnum):
     """One call of `spark.catalog`."""
     VIEW = "view"
     """A temporary view of the session, made from a plan."""
+    FUNCTION = "function"
+    """A function of the session, which is code of its author's."""
     WRITE = "write"
     """Rows of a plan for a table: saveAsTable, insertInto, writeTo, mergeInto."""
 
@@ -87,6 +89,8 @@ class ScreenedPlan:
                 return True
             case PlanKind.CATALOG:
                 return self.catalog_call in CATALOG_CALLS_FOR_THE_LAKE
+            case PlanKind.FUNCTION:
+                return False
             case PlanKind.READ | PlanKind.VIEW:
                 # A view is analysed when it is made, and a command in it is carried out then.
                 return bool(self.contents.sql_texts)
@@ -138,11 +142,11 @@ def call(name: str) -> None:
         raise verdicts().refusal(name, reason)
 
 
-def execute(request: bytes, bounds: Bounds = BOUNDS) -> ScreenedPlan:
+def execute(request: bytes, bounds: Bounds = BOUNDS, *, may_run_code: bool = False) -> ScreenedPlan:
     """Raises NOT_SUPPORTED, PARSE_ERROR, INVALID_ARGUMENTS or RESOURCE_EXHAUSTED, as all of these do."""
     message = parse(proto.ExecutePlanRequest, request, bounds)
     unpack(message.plan, bounds)
-    found = Findings()
+    found = Findings(may_run_code)
     walk(message, found, bounds)
     _need(message, "session_id", "plan")
     if message.plan.command.HasField("sql_command") and not found.sql_texts:
@@ -164,7 +168,7 @@ def execute(request: bytes, bounds: Bounds = BOUNDS) -> ScreenedPlan:
     )
 
 
-def analyse(request: bytes, bounds: Bounds = BOUNDS) -> ScreenedAnalysis:
+def analyse(request: bytes, bounds: Bounds = BOUNDS, *, may_run_code: bool = False) -> ScreenedAnalysis:
     message = parse(proto.AnalyzePlanRequest, request, bounds)
     kind = message.WhichOneof("analyze")
     for plan in _plans(message, kind):
@@ -172,7 +176,7 @@ def analyse(request: bytes, bounds: Bounds = BOUNDS) -> ScreenedAnalysis:
         if plan.HasField("command"):
             raise BailiwickError(Code.NOT_SUPPORTED, "Commands are executed, not analysed.")
     # As if there had been a relation already: a call of the catalog is carried out, so it is not analysed.
-    found = Findings(relation_count=1)
+    found = Findings(may_run_code, relation_count=1)
     walk(message, found, bounds)
     _need(message, "session_id")
     screened = ScreenedAnalysis(
@@ -261,6 +265,8 @@ def _kind(plan: proto.Plan, contents: Contents) -> PlanKind:
             return PlanKind.SQL_COMMAND
         case "create_dataframe_view":
             return PlanKind.VIEW
+        case "register_function" | "register_table_function":
+            return PlanKind.FUNCTION
         case _:
             return PlanKind.WRITE
 
@@ -275,6 +281,8 @@ def _text(kind: PlanKind, contents: Contents) -> str:
             return f"spark.catalog {contents.catalog.WhichOneof('cat_type')}"
         case PlanKind.VIEW if contents.view is not None:
             return bounded(f"create view {contents.view.name}: {contents.tree}", TEXT_LENGTH_MAX)
+        case PlanKind.FUNCTION:
+            return bounded(f"create function {contents.function}", TEXT_LENGTH_MAX)
         case PlanKind.WRITE:
             return bounded(f"write {', '.join(contents.targets)}: {contents.tree}", TEXT_LENGTH_MAX)
         case _:

@@ -125,7 +125,7 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
         return _signed(response, session)
 
     async def _analyse(self, call: Call, request: bytes) -> bytes:
-        screened = await self._door.screened_analysis(request)
+        screened = await self._door.screened_analysis(call.caller, request)
         session = call.enter(
             self._door.session(call.caller, screened.session_id, screened.observed_session_id)
         )

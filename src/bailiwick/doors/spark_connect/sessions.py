@@ -25,8 +25,11 @@ from bailiwick.doors.spark_connect.recipe import Recipe
 from bailiwick.doors.spark_connect.shared_session import Place
 from bailiwick.engines.description import Description
 from bailiwick.engines.engine import EngineLost
-from bailiwick.errors import BailiwickError, Code
+from bailiwick.errors import USER_CODE, BailiwickError, Code
+from bailiwick.fleet.placement import Placement
+from bailiwick.fleet.report import TRUSTED
 from bailiwick.fleet.schedule import ANYWHERE, Work
+from bailiwick.identity.abilities import may_run_code
 from bailiwick.identity.principal import Principal
 from bailiwick.queries import failures
 from bailiwick.queries.client_sessions import ClientSession, ClientSessions
@@ -97,6 +100,11 @@ class Session:
         self.descriptions.clear()
         self.settings_seen.clear()
         self._on_change(self)
+
+    def note_code(self) -> None:
+        """Something with code of its client's is to run in it: from now on it lives where that may."""
+        if not self.recipe.has_code:
+            self.change(self.recipe.with_code())
 
     def forget_view(self, name: str) -> None:
         self.change(self.recipe.without_view(name))
@@ -179,9 +187,24 @@ class Sessions:
         await session.end()
         return session.server_side_id
 
+    def may_run_code(self, principal: Principal) -> bool:
+        return may_run_code(principal, self._config.user_code_roles)
+
+    def placed(self, session: Session, principal: Principal, work: Work) -> Work:
+        """The same work, where this session's may be done. ACCESS_DENIED if that is nowhere (any more)."""
+        if not session.recipe.has_code:
+            return work
+        if not self.may_run_code(principal):
+            raise BailiwickError(
+                Code.ACCESS_DENIED,
+                "This session has run code of yours, which you may not any more. Open another session.",
+                details={"reason": USER_CODE},
+            )
+        return replace(work, engine_class=TRUSTED, placement=Placement.REQUIRE)
+
     async def fit(self, session: Session, principal: Principal, work: Work | None = None) -> Dedicated:
         """Its engine session; if there are too many, one that nobody uses now is given back for it."""
-        work = self.work_for(principal) if work is None else work
+        work = self.placed(session, principal, self.work_for(principal) if work is None else work)
         while True:
             try:
                 return await session.engine.fit(principal, work)

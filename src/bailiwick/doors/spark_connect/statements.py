@@ -17,7 +17,7 @@ from bailiwick.doors.spark_connect.answers import Answers, local_relation
 from bailiwick.doors.spark_connect.execution import Errand, Execution
 from bailiwick.doors.spark_connect.operations import Operation
 from bailiwick.doors.spark_connect.own_tables import put_own_rows
-from bailiwick.doors.spark_connect.recipe import MakeView, Recipe
+from bailiwick.doors.spark_connect.recipe import MakeFunction, MakeView, Recipe
 from bailiwick.doors.spark_connect.screen import (
     CATALOG_CALLS_FOR_THE_LAKE,
     CATALOG_CALLS_FOR_THE_SESSION,
@@ -101,6 +101,9 @@ class Statements:
         match screened.kind:
             case PlanKind.VIEW:
                 return errand(kind=Kind.SESSION, makes_view=True, effect=_view_of_frame(screened))
+            case PlanKind.FUNCTION:
+                function = MakeFunction(contents.function or "", plan.SerializeToString())
+                return errand(kind=Kind.SESSION, effect=lambda recipe: recipe.with_function(function))
             case PlanKind.WRITE:
                 return errand(kind=Kind.CHANGE, writes=tuple(map(_in_lake, contents.targets)))
             case PlanKind.CATALOG:

@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from pyspark.sql.connect import proto
+from pyspark.util import PythonEvalType
 
 from bailiwick.doors.spark_connect.findings import Findings, TableRead, ViewMade
 from bailiwick.doors.spark_connect.unpacking import too_much
@@ -31,6 +32,11 @@ ROWS_AT_THE_END_MAX: Final = 1_000_000
 SCHEMA_LENGTH_MAX: Final = 4 << 20
 
 _OWN_MARK: Final = "__"
+_EVAL_TYPES: Final = frozenset(
+    number
+    for name, number in vars(PythonEvalType).items()
+    if name.startswith("SQL_") and "_STATE" not in name
+)
 
 
 def _invalid(sentence: str, condition: str | None = None) -> BailiwickError:
@@ -135,6 +141,18 @@ def function(_: Findings, name: str, __: Any, where: str) -> None:
         raise verdicts().refusal(where, "reflection", detail=bounded(name, 80))
 
 
+def code(found: Findings, name: str, _: Any, where: str) -> None:
+    short(found, name, None, where)
+    found.function = name
+    found.say(bounded(name, 80))
+
+
+def eval_type(_: Findings, number: int, __: Any, where: str) -> None:
+    """Which way Python is run. Those of streams keep state, and no table of ours is read as one."""
+    if number not in _EVAL_TYPES:
+        raise verdicts().refusal(where, "streaming", detail=str(number))
+
+
 def read_options(_: Findings, options: Mapping[str, str], __: Any, where: str) -> None:
     for key in options:
         if key.lower() not in verdicts().options.read:
@@ -237,6 +255,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "expression_text": expression_text,
     "catalog": catalog,
     "function": function,
+    "code": code,
+    "eval_type": eval_type,
     "read_options": read_options,
     "write_options": write_options,
     "table_properties": table_properties,
