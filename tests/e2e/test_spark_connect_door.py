@@ -145,6 +145,7 @@ def test_views_settings_and_places_stay_in_their_session(lake: RunningGateway) -
         tell(raised(lambda: spark.table("ones").count())[:2])
         other = SparkSession.builder.remote(sys.argv[1]).create()
         tell(raised(lambda: other.table("twos").count())[:2])
+        other.stop()
         """,
     )
     missing = ["AnalysisException", "TABLE_OR_VIEW_NOT_FOUND"]

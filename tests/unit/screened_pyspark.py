@@ -112,8 +112,10 @@ class Desk:
         self.others.append(self._screened(screen.artifact_statuses, request))
         return proto.ArtifactStatusesResponse(session_id=self.session_id)
 
-    def AddArtifacts(self, *_: Any, **__: Any) -> Any:  # noqa: N802
-        self._screened(screen.call, "AddArtifacts")
+    def AddArtifacts(self, requests: Iterator[Any], **_: Any) -> Any:  # noqa: N802
+        for request in requests:
+            self.others.append(self._screened(screen.add_artifacts, request))
+        return proto.AddArtifactsResponse(session_id=self.session_id)
 
     def CloneSession(self, *_: Any, **__: Any) -> Any:  # noqa: N802
         self._screened(screen.call, "CloneSession")

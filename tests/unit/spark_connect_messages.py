@@ -27,6 +27,7 @@ JUDGES: dict[str, Callable[[bytes], Any]] = {
     "ReleaseSessionRequest": screen.release_session,
     "FetchErrorDetailsRequest": screen.fetch_error_details,
     "ArtifactStatusesRequest": screen.artifact_statuses,
+    "AddArtifactsRequest": screen.add_artifacts,
 }
 Path = tuple[FieldDescriptor, ...]
 
@@ -101,6 +102,8 @@ def complete(request: Any) -> None:
             request.spark_version.SetInParent()
         case "ConfigRequest":
             request.operation.get.SetInParent()
+        case "AddArtifactsRequest":
+            request.batch.SetInParent()
         case "InterruptRequest":
             request.session_id = SESSION
         case "FetchErrorDetailsRequest":

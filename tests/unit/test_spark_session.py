@@ -34,7 +34,7 @@ class Spark:
 
     async def ExecutePlan(self, request: Any, *, metadata: Any) -> AsyncIterator[Any]:  # noqa: N802
         del metadata
-        self.asked[request.operation_id] = request
+        self.asked[request.operation_id] = proto.ExecutePlanRequest.FromString(request.SerializeToString())
         ended = self._ends[request.operation_id] = asyncio.Event()
         answer = proto.ExecutePlanResponse()
         answer.execution_progress.num_inflight_tasks = 1

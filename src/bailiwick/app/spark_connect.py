@@ -33,7 +33,12 @@ def open_spark_connect(
     door = SparkConnectDoor(
         queries,
         Sessions(
-            dedicated, SharedSession(queries.side.pool.lease), shown, config.spark_connect, work_for=work_for
+            dedicated,
+            SharedSession(queries.side.pool.lease),
+            shown,
+            queries.spool,
+            config.spark_connect,
+            work_for=work_for,
         ),
         queries.spool,
         config.spark_connect,

@@ -98,6 +98,8 @@ class Operation:
         try:
             async with aclosing(responses):
                 async for response in responses:
+                    # It has been sent, and may be large.
+                    self._request.ClearField("plan")
                     if not self._is_abandoned:
                         await self._responses.put(response)
             self.is_confirmed = True

@@ -153,14 +153,14 @@ class SpoolFile:
             self._descriptor = None
 
 
-def storage_error(error: OSError) -> BailiwickError:
+def storage_error(
+    error: OSError, lost: str = "the result could not be kept for its reader"
+) -> BailiwickError:
     """What a client is told when the spool's disk fails. Trying again does not empty a disk."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return BailiwickError(
         Code.STORAGE_ERROR,
-        "The gateway's disk is full: the result could not be kept for its reader."
-        if full
-        else "The gateway's disk failed: the result could not be kept for its reader.",
+        f"The gateway's disk {'is full' if full else 'failed'}: {lost}.",
         retryable=False,
         details={"reason": "disk_full" if full else "disk_error"},
         cause_text=f"{type(error).__name__}: {error}",

@@ -20,7 +20,7 @@ from spark_connect.encoding import encoded, failure
 
 MODULES = (
     "sql", "frames", "columns", "grouping", "reshaping", "nested", "functions", "catalog", "writing", "types",
-    "errors", "sessions", "views", "client", "refused", "streams", "ours",
+    "errors", "sessions", "views", "client", "refused", "streams", "ours", "brought",
 )  # fmt: skip
 SCHEMA = "lake.clients"
 

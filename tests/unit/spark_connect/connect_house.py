@@ -271,7 +271,7 @@ async def connect_house(
         desk.engine.node_id = NodeId("own")
         door = SparkConnectDoor(
             inner.service,
-            Sessions(desk, SharedSession(desk.lend), ClientSessions(), config),
+            Sessions(desk, SharedSession(desk.lend), ClientSessions(), inner.spool, config),
             inner.spool,
             config,
             LogLimits(),

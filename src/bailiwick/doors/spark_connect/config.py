@@ -43,6 +43,21 @@ class SparkConnectConfig(BaseModel):
         le=10_000,
         description="Most operations of one session that run or wait to be read.",
     )
+    brought_bytes_per_plan_max: int = Field(
+        default=64 << 20,
+        ge=1 << 20,
+        le=112 << 20,
+        description="Most bytes of rows (`createDataFrame`) that one plan may bring to an engine.",
+    )
+    brought_bytes_per_user_max: int = Field(
+        default=512 << 20,
+        ge=1 << 20,
+        description="Most bytes of such rows that are kept on disk for one user's sessions. A session that "
+        "brings more loses first what it has not used for longest.",
+    )
+    brought_bytes_max: int = Field(
+        default=4 << 30, ge=1 << 20, description="Most bytes of such rows that are kept for all users."
+    )
     window_total_bytes_max: int = Field(
         default=256 << 20,
         ge=1 << 20,

@@ -92,11 +92,11 @@ IGNORED: Final = frozenset({"spark.app.name", "spark.remote", "spark.master", "s
 
 FIXED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # Rows of a client come inside its plans. Beyond these sizes it would send them as artifacts.
-        "spark.sql.session.localRelationCacheThreshold": str((1 << 31) - 1),
+        # Rows that are more than this are sent ahead of the plan, in pieces (`brought_rows.py`).
+        "spark.sql.session.localRelationCacheThreshold": str(1 << 20),
         "spark.sql.session.localRelationChunkSizeRows": str((1 << 31) - 1),
-        "spark.sql.session.localRelationChunkSizeBytes": str((1 << 31) - 1),
-        "spark.sql.session.localRelationBatchOfChunksSizeBytes": str((1 << 31) - 1),
+        "spark.sql.session.localRelationChunkSizeBytes": str(4 << 20),
+        "spark.sql.session.localRelationBatchOfChunksSizeBytes": str(16 << 20),
         "spark.sql.connect.serverStacktrace.enabled": "false",
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
     }

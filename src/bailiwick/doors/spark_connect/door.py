@@ -127,6 +127,9 @@ class SparkConnectDoor:
         may_run_code = self.sessions.may_run_code(caller.principal)
         return await _screened(partial(screen.analyse, may_run_code=may_run_code), request)
 
+    async def screened_artifacts(self, request: bytes) -> proto.AddArtifactsRequest:
+        return await _screened(screen.add_artifacts, request)
+
     def execute(self, caller: Caller, session: Session, screened: ScreenedPlan, request: bytes) -> Operation:
         """ExecutePlan: the operation, begun."""
         if screened.contents.has_code:
@@ -229,13 +232,14 @@ class SparkConnectDoor:
         if screened.contents.has_code:
             session.note_code()
         principal = caller.principal
+        session.brought_rows.check(screened.contents.digests)
         await put_own_rows(screened.contents.reads, self._queries.answering.tables, principal)
         await self._texts.check_reads(session, principal, screened.sql_texts)
 
         async def answer(place: Place) -> Any:
             async with place.lease(principal, None, self.sessions.work_for(principal)) as lease:
                 return await lease.session.analyse(
-                    screened.request,
+                    await session.brought_rows.put_into(screened.request),
                     lease=lease.id,
                     timeout_s=self._queries.side.limits.timeout_s,
                     standing=place.standing,

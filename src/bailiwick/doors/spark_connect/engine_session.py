@@ -6,7 +6,7 @@ the client notices nothing. What cannot be made again is named, and the session 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from pyspark.sql.connect import proto
@@ -23,6 +23,7 @@ from bailiwick.ids import LeaseId, new_operation_id
 from bailiwick.queries.spark_side import Lease
 from bailiwick.telemetry.logs import logger
 
+PutRows = Callable[[proto.Plan], Awaitable[proto.Plan]]
 _log = logger(__name__)
 
 
@@ -64,12 +65,16 @@ class OwnEngineSession:
         dedicating: Dedicating,
         recipe: Callable[[], Recipe],
         drop: Callable[[str], None],
+        put_rows: PutRows,
     ) -> None:
-        """`drop` is told of views that could not be made again after policies changed."""
+        """`drop` is told of views that could not be made again after policies changed; `put_rows` puts in
+        what plans only mention.
+        """
         self._session_id = session_id
         self._dedicating = dedicating
         self._recipe = recipe
         self._drop = drop
+        self._put_rows = put_rows
         self._dedicated: Dedicated | None = None
         self._turn = asyncio.Lock()
 
@@ -171,7 +176,7 @@ class OwnEngineSession:
         is_view: bool = False,
     ) -> None:
         responses = lease.session.execute_plan(
-            parse(proto.Plan, plan),
+            await self._put_rows(parse(proto.Plan, plan)),
             operation=new_operation_id(),
             lease=lease.id,
             standing=dedicated.standing,

@@ -145,7 +145,7 @@ class Execution:
         operation = new_operation_id()
         await running.start(errand.kind, operation)
         responses = lease.session.execute_plan(
-            errand.plan,
+            await self._session.brought_rows.put_into(errand.plan),
             operation=operation,
             lease=lease.id,
             standing=place.standing,

@@ -53,6 +53,8 @@ class Contents:
     """The name of the one that it makes."""
     has_code: bool = False
     """Whether there is code of its author's in it."""
+    digests: tuple[str, ...] = ()
+    """Of rows that its author sent ahead of it."""
     catalog: proto.Catalog | None = None
     """The call of the catalog that the plan is."""
     tree: str = ""
@@ -82,6 +84,7 @@ class Findings:
     expression_texts: list[str] = field(default_factory=list)
     has_references: bool = False
     function: str | None = None
+    digests: list[str] = field(default_factory=list)
     catalog: proto.Catalog | None = None
     relation: proto.Relation | None = None
     """The one that was come to last."""
@@ -111,6 +114,7 @@ class Findings:
             has_references=self.has_references,
             function=self.function,
             has_code=self.has_code,
+            digests=tuple(self.digests),
             catalog=self.catalog,
             tree=self._tree(),
         )

@@ -221,8 +221,13 @@ def artifact_statuses(request: bytes, bounds: Bounds = BOUNDS) -> proto.Artifact
     return _plain(proto.ArtifactStatusesRequest, request, bounds, "session_id")
 
 
-def add_artifacts(_request: bytes) -> None:
-    call("AddArtifacts")
+def add_artifacts(request: bytes, bounds: Bounds = BOUNDS) -> proto.AddArtifactsRequest:
+    return _plain(proto.AddArtifactsRequest, request, bounds, "session_id")
+
+
+def local_relation(rows: proto.LocalRelation, bounds: Bounds = BOUNDS) -> None:
+    """Rows that were sent ahead of a plan, as if they stood in it."""
+    walk(rows, Findings(), bounds)
 
 
 def prepare() -> None:

@@ -4,6 +4,7 @@ Every call is authenticated before its message is read; what the message says of
 Failures are told as Spark's own server tells them (`errors.py`).
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
@@ -25,7 +26,9 @@ from bailiwick.doors.spark_connect import screen
 from bailiwick.doors.spark_connect.door import Caller, SparkConnectDoor
 from bailiwick.doors.spark_connect.errors import abort_arguments, told
 from bailiwick.doors.spark_connect.operations import Operation
+from bailiwick.doors.spark_connect.receiving import Receiving
 from bailiwick.doors.spark_connect.sessions import Session
+from bailiwick.doors.spark_connect.values import ROWS_NAME
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import Authenticator
 from bailiwick.telemetry.logs import logger
@@ -33,6 +36,9 @@ from bailiwick.telemetry.logs import logger
 SERVICE: Final = "spark.connect.SparkConnectService"
 CREDENTIAL_HEADERS: Final = (AUTHORIZATION, "authentication")
 """The second is what some JVM clients call it."""
+
+SENT_WITHIN_S: Final = 60.0
+"""So long the next piece of what a client sends is waited for."""
 
 Requests = AsyncIterator[bytes]
 Handler = Callable[["Call", Any], Awaitable[bytes | None]]
@@ -158,23 +164,31 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
         return _signed(proto.FetchErrorDetailsResponse() if details is None else details, session)
 
     async def _artifact_status(self, call: Call, request: bytes) -> bytes:
-        """None exist: rows come inside plans."""
+        """Nothing is kept but rows."""
         message = screen.artifact_statuses(request)
         session = self._found(call, message)
         response = proto.ArtifactStatusesResponse()
         for name in message.names:
-            response.statuses[name].exists = False
+            known = ROWS_NAME.fullmatch(name)
+            response.statuses[name].exists = known is not None and known[1] in session.brought_rows
         return _signed(response, session)
 
-    async def _add_artifacts(self, _call: Call, requests: Requests) -> bytes:
-        async for request in requests:
-            screen.add_artifacts(request)
-            break
-        raise BailiwickError(
-            Code.NOT_SUPPORTED,
-            "Artifacts are not taken: no code of clients runs here, and rows come inside plans.",
-            details={"reason": "artifacts"},
-        )
+    async def _add_artifacts(self, call: Call, requests: Requests) -> bytes:
+        receiving: Receiving | None = None
+        try:
+            while (request := await _next(requests)) is not None:
+                message = await self._door.screened_artifacts(request)
+                session = call.session or self._found(call, message)
+                if message.session_id.lower() != session.id:
+                    raise BailiwickError(Code.INVALID_ARGUMENTS, "The artifacts are for different sessions.")
+                receiving = receiving or Receiving(session.brought_rows)
+                await receiving.take(message)
+            if call.session is None or receiving is None:
+                raise BailiwickError(Code.INVALID_ARGUMENTS, "The call came without an artifact.")
+            return _signed(proto.AddArtifactsResponse(artifacts=receiving.summaries()), call.session)
+        finally:
+            if receiving is not None:
+                receiving.close()
 
     async def _clone(self, _call: Call, _request: bytes) -> bytes:
         screen.call("CloneSession")
@@ -217,6 +231,17 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
                     call.leave()
 
         return handle
+
+
+async def _next(requests: Requests) -> bytes | None:
+    """What a client sends next. None after the last, QUERY_TIMEOUT if it holds its place for nothing."""
+    try:
+        async with asyncio.timeout(SENT_WITHIN_S):
+            return await anext(requests, None)
+    except TimeoutError as error:
+        raise BailiwickError(
+            Code.QUERY_TIMEOUT, f"Nothing came for {SENT_WITHIN_S:g} s. Send the rows again.", retryable=False
+        ) from error
 
 
 async def _abort(context: Context, call: Call | None, failure: Exception) -> None:

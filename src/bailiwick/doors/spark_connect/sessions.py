@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bailiwick.clock import Clock, monotonic
+from bailiwick.doors.spark_connect.brought_rows import BroughtRows, Room
 from bailiwick.doors.spark_connect.config import SparkConnectConfig
 from bailiwick.doors.spark_connect.engine_session import Dedicated, Dedicating, OwnEngineSession
 from bailiwick.doors.spark_connect.errors import Told, details_of, session_changed, session_closed
@@ -34,6 +35,7 @@ from bailiwick.identity.principal import Principal
 from bailiwick.queries import failures
 from bailiwick.queries.client_sessions import ClientSession, ClientSessions
 from bailiwick.queries.spark_life import RETRY_PAUSE_S
+from bailiwick.results.spool import Spool
 from bailiwick.telemetry.logs import logger
 
 DOOR = "spark_connect"
@@ -62,6 +64,7 @@ class Session:
         shown: ClientSession,
         dedicating: Dedicating,
         config: SparkConnectConfig,
+        brought_rows: BroughtRows,
         now: float,
         on_change: "Callable[[Session], None]",
     ) -> None:
@@ -75,7 +78,10 @@ class Session:
         self.settings_seen: dict[str, str | None] = {}
         """What the engine said its settings are; None for those that it does not have."""
         self.operations = Operations(config.operations_max)
-        self.engine = OwnEngineSession(session_id, dedicating, lambda: self.recipe, self.forget_view)
+        self.brought_rows = brought_rows
+        self.engine = OwnEngineSession(
+            session_id, dedicating, lambda: self.recipe, self.forget_view, brought_rows.put_into
+        )
         self.last_used_at = now
         self.in_use = 0
         """Calls that are being answered."""
@@ -123,6 +129,7 @@ class Session:
 
     async def end(self) -> None:
         await self.operations.close()
+        self.brought_rows.close()
         await self.engine.give_back()
 
 
@@ -134,6 +141,7 @@ class Sessions:
         dedicating: Dedicating,
         shared: Place,
         shown: ClientSessions,
+        spool: Spool,
         config: SparkConnectConfig,
         *,
         work_for: Callable[[Principal], Work] = lambda _principal: ANYWHERE,
@@ -144,6 +152,10 @@ class Sessions:
         self._dedicating = dedicating
         self._shared = shared
         self._shown = shown
+        self._spool = spool
+        self._room = Room(
+            config.brought_bytes_per_plan_max, config.brought_bytes_per_user_max, config.brought_bytes_max
+        )
         self._config = config
         self._now = now
         self._sessions: dict[Key, Session] = {}
@@ -270,7 +282,8 @@ class Sessions:
             raise session_changed(key[-1], "The gateway does not know this session, or not any more.")
         self._make_room(key)
         shown = self._shown.offer(principal, DOOR, place)
-        session = Session(key[-1], shown, self._dedicating, self._config, self._now(), self._show)
+        rows = BroughtRows(self._spool, self._room, key[:3])
+        session = Session(key[-1], shown, self._dedicating, self._config, rows, self._now(), self._show)
         self._sessions[key] = session
         return session
 

@@ -59,6 +59,7 @@ class Statements:
     ) -> None:
         """Answer the plan into the operation's log, to the last response but one. Raises what went wrong."""
         answers = Answers(session, operation)
+        session.brought_rows.check(screened.contents.digests)
         if screened.kind is PlanKind.SQL_COMMAND:
             await self._sql(session, operation, screened, principal, answers)
             return

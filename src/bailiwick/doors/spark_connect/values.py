@@ -5,6 +5,7 @@ refusal. What it learns on the way (names, texts), it notes.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
@@ -30,6 +31,9 @@ ROWS_SHOWN_MAX: Final = 100_000
 ROWS_AT_THE_END_MAX: Final = 1_000_000
 """Spark gathers those rows in one place before it sends any."""
 SCHEMA_LENGTH_MAX: Final = 4 << 20
+
+ROWS_NAME: Final = re.compile(r"cache/([0-9a-f]{64})")
+"""What clients call rows that they send ahead of plans: by their digest."""
 
 _OWN_MARK: Final = "__"
 _EVAL_TYPES: Final = frozenset(
@@ -206,6 +210,38 @@ def arrow(_: Findings, data: bytes, __: Any, where: str) -> None:
         raise _invalid(f"{where} is compressed: send rows as they are.")
 
 
+def digest(found: Findings, value: str, _: Any, where: str) -> None:
+    short(found, value, None, where)
+    found.digests.append(value)
+
+
+def digests(found: Findings, values: Any, message: Any, where: str) -> None:
+    few(found, values, message, where)
+    for value in values:
+        digest(found, value, message, where)
+
+
+def rows_name(_: Findings, name: str, __: Any, where: str) -> None:
+    """Rows may come ahead of plans; what else comes so is files and code."""
+    if ROWS_NAME.fullmatch(name) is None:
+        raise verdicts().refusal(where, "artifacts", detail=bounded(name, 80))
+
+
+def struct_literal(_: Findings, struct: Any, literal: Any, where: str) -> None:
+    """Spark takes it for granted that there is a type for each element."""
+    typed = literal.data_type if literal.HasField("data_type") else struct.struct_type
+    # One inside another literal may leave its type to that.
+    is_typed = literal.HasField("data_type") or struct.HasField("struct_type")
+    if is_typed and len(typed.struct.fields) != len(struct.elements):
+        raise _invalid(f"{where} has {len(struct.elements)} elements and {len(typed.struct.fields)} types.")
+
+
+def merge_actions(_: Findings, actions: Any, __: Any, where: str) -> None:
+    """Spark takes it for granted that they are."""
+    if any(not action.HasField("merge_action") for action in actions):
+        raise _invalid(f"{where} has an entry that is no action of a merge.")
+
+
 def schema(_: Findings, text: str, __: Any, where: str) -> None:
     """A type as DDL, which can name nothing but types, or as JSON, which can name classes to be loaded."""
     if len(text) > SCHEMA_LENGTH_MAX:
@@ -265,6 +301,11 @@ CHECKS: Final[Mapping[str, Check]] = {
     "rows_shown": at_most(ROWS_SHOWN_MAX),
     "rows_at_the_end": at_most(ROWS_AT_THE_END_MAX),
     "arrow": arrow,
+    "digest": digest,
+    "digests": digests,
+    "rows_name": rows_name,
+    "struct_literal": struct_literal,
+    "merge_actions": merge_actions,
     "schema": schema,
     "metadata": metadata,
 }
