@@ -120,11 +120,11 @@ async def test_the_place_of_a_mistake_is_counted_from_one(lake: Lake) -> None:
     assert (error.position.line, error.position.column) == (2, 3)
 
 
-async def test_a_syntax_error_shows_its_place_and_in_a_long_statement_only_names_it(lake: Lake) -> None:
+async def test_a_syntax_error_shows_its_place_and_of_a_long_statement_the_lines_before_it(lake: Lake) -> None:
     short = await lake.failure("SELECT 1 +\n  1 ) oops")
     assert short.message == "Syntax error at or near ')'.\n== SQL ==\nSELECT 1 +\n  1 ) oops\n----^^^"
     long = await lake.failure("SELECT 1 +\n" + "  1 +\n" * 2_000 + "  1 ) oops")
-    assert long.message == "Syntax error at or near ')'."
+    assert long.message == "Syntax error at or near ')'.\n" + "  1 +\n" * 10 + "  1 ) oops\n----^^^"
     assert long.position == Position(2002, 5)
 
 
