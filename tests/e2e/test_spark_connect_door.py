@@ -1,44 +1,22 @@
 """Stock PySpark, in a process of its own, against a real gateway: SQL, frames, views, writes, errors."""
 
-import json
 import os
 import subprocess
 import sys
-import textwrap
 import uuid
-from typing import Any
 
 import grpc
 import pyarrow as pa
 import pytest
 from guide_pages import blocks
 from pyspark.sql.connect import proto
+from stock_pyspark import RUN_S, address, ask, start, told
 
 from bailiwick.results.batches import FrameKind, frames
 from bailiwick.testing.asking import ENDLESS, rows, value, wait_until
 from bailiwick.testing.gateway import RunningGateway
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
-
-RUN_S = 200.0
-PREAMBLE = """
-import json, sys
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession, functions as F
-from pyspark.sql.functions import col
-
-spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-
-def raised(act):
-    try:
-        act()
-    except PySparkException as error:
-        return [type(error).__name__, error.getCondition(), error.getSqlState()]
-    return "nothing was raised"
-
-def tell(answer):
-    print(json.dumps(answer, default=str), flush=True)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -50,39 +28,6 @@ def lake(gateway: RunningGateway) -> RunningGateway:
         "SELECT id, id % 3 AS region, concat('person ', id) AS person FROM range(30)",
     )
     return gateway
-
-
-def address(gateway: RunningGateway, user: str = "admin") -> str:
-    token = next(
-        str(cell)
-        for cell in rows(gateway, f"CREATE TOKEN FOR {user}")[0]
-        if isinstance(cell, str) and cell.startswith("bw_")
-    )
-    port = gateway.grpc_address.rsplit(":", 1)[1]
-    return f"sc://localhost:{port}/;token={token}"
-
-
-def start(gateway: RunningGateway, script: str, user: str = "admin") -> "subprocess.Popen[str]":
-    code = PREAMBLE + textwrap.dedent(script) + "\nspark.stop()\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, address(gateway, user)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def told(client: "subprocess.Popen[str]") -> list[Any]:
-    printed, errors = client.communicate(timeout=RUN_S)
-    assert client.returncode == 0, errors[-4000:]
-    return [
-        json.loads(line) for line in printed.splitlines() if line.startswith(("[", "{", '"', "n", "t", "f"))
-    ]
-
-
-def ask(gateway: RunningGateway, script: str, user: str = "admin") -> list[Any]:
-    """What a client of that user tells."""
-    return told(start(gateway, script, user))
 
 
 def test_sql_and_frames_give_the_same_rows(lake: RunningGateway) -> None:

@@ -245,6 +245,26 @@ async def test_settings_are_asked_of_the_engine_once(door: ConnectHouse) -> None
     assert len(door.desk.configured) == 1
 
 
+async def test_sessions_that_are_alike_learn_settings_from_one_another(door: ConnectHouse) -> None:
+    door.desk.confs = {"spark.sql.ansi.enabled": "true"}
+    key = "spark.sql.ansi.enabled"
+    first, second, own = door.client(), door.client(), door.client()
+    assert await first.get(key) == await second.get(key) == {key: "true"}
+    assert len(door.desk.configured) == 1
+    await own.set("spark.sql.shuffle.partitions", "7")
+    assert await own.get(key) == {key: "true"}
+    assert len(door.desk.configured) > 1
+
+
+async def test_what_clients_ask_before_their_first_plan_waits_for_no_engine(door: ConnectHouse) -> None:
+    compression = "spark.connect.session.planCompression."
+    assert await door.client().get(f"{compression}threshold", f"{compression}defaultAlgorithm") == {
+        f"{compression}threshold": str(10 << 20),
+        f"{compression}defaultAlgorithm": "ZSTD",
+    }
+    assert not door.desk.configured
+
+
 async def test_the_version_is_known_without_an_engine(door: ConnectHouse) -> None:
     version = proto.AnalyzePlanRequest.SparkVersion()
     response = await door.client().call("AnalyzePlan", proto.AnalyzePlanRequest, spark_version=version)

@@ -364,7 +364,10 @@ async def test_who_waits_for_a_place_hears_of_it(door: ConnectHouse, monkeypatch
     monkeypatch.setattr("bailiwick.doors.spark_connect.door.WAITING_EVERY_S", 0.01)
     door.desk.opening = asyncio.Event()
     call = aiter(door.client().execute(table_plan(), operation_id=operation_id()))
-    assert kinds([await anext(call), await anext(call)]) == ["execution_progress"] * 2
+    waiting = [await anext(call), await anext(call)]
+    assert kinds(waiting) == ["execution_progress"] * 2
+    # Of progress without tasks PySpark tells its user nothing.
+    assert {stage.num_tasks for each in waiting for stage in each.execution_progress.stages} == {1}
     door.desk.opening.set()
     rest = [response async for response in call]
     assert kinds(rest)[-2:] == ["arrow_batch", "result_complete"]

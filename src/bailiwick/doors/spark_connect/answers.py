@@ -17,6 +17,8 @@ from bailiwick.errors import BailiwickError, Code
 
 _PASSED: Final = frozenset({"arrow_batch", "sql_command_result", "execution_progress", None})
 """None are responses with a schema or with what `observe` counted."""
+WAITING_STAGE: Final = -1
+"""What an operation is in before it has begun. None of Spark's has that number."""
 
 
 class Answers:
@@ -44,7 +46,8 @@ class Answers:
     async def waiting(self) -> None:
         """A sign of life for the client of an operation that has not begun."""
         response = proto.ExecutePlanResponse()
-        response.execution_progress.SetInParent()
+        # PySpark shows nothing as long as there are no tasks.
+        response.execution_progress.stages.add(stage_id=WAITING_STAGE, num_tasks=1)
         await self._append(response)
 
     async def relation(self, relation: Any) -> None:

@@ -97,6 +97,9 @@ FIXED: Final[Mapping[str, str]] = MappingProxyType(
         "spark.sql.session.localRelationChunkSizeRows": str((1 << 31) - 1),
         "spark.sql.session.localRelationChunkSizeBytes": str(4 << 20),
         "spark.sql.session.localRelationBatchOfChunksSizeBytes": str(16 << 20),
+        # Clients ask before their first plan. An engine's answer would have to wait for its turn.
+        "spark.connect.session.planCompression.threshold": str(10 << 20),
+        "spark.connect.session.planCompression.defaultAlgorithm": "ZSTD",
         "spark.sql.connect.serverStacktrace.enabled": "false",
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
     }
@@ -104,12 +107,6 @@ FIXED: Final[Mapping[str, str]] = MappingProxyType(
 """What is told to whoever asks, whatever holds in the engine."""
 
 _READABLE_PREFIX: Final = "spark.sql."
-_READABLE_BESIDES: Final = frozenset(
-    {
-        "spark.connect.session.planCompression.threshold",
-        "spark.connect.session.planCompression.defaultAlgorithm",
-    }
-)
 _HIDDEN_PREFIXES: Final = (
     "spark.sql.catalog.",
     "spark.sql.catalogImplementation",
@@ -129,7 +126,7 @@ _PLACE: Final = re.compile(r"://|^[/~\\]|^[A-Za-z]:\\|^file:|^jdbc:")
 
 def is_readable(key: str) -> bool:
     """Whether a client may know that there is such a key."""
-    if key in FIXED or key in SETTABLE or key in _READABLE_BESIDES:
+    if key in FIXED or key in SETTABLE:
         return True
     is_hidden = key.startswith(_HIDDEN_PREFIXES) or _HIDDEN_WORDS.search(key) is not None
     return key.startswith(_READABLE_PREFIX) and not is_hidden

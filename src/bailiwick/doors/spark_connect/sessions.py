@@ -65,6 +65,7 @@ class Session:
         dedicating: Dedicating,
         config: SparkConnectConfig,
         brought_rows: BroughtRows,
+        plain_settings: dict[str, str | None],
         now: float,
         on_change: "Callable[[Session], None]",
     ) -> None:
@@ -75,8 +76,10 @@ class Session:
         self._recipe = Recipe()
         self.descriptions: OrderedDict[Any, Description] = OrderedDict()
         """What texts are that were sent in it, as long as nothing changes. See `texts.py`."""
-        self.settings_seen: dict[str, str | None] = {}
-        """What the engine said its settings are; None for those that it does not have."""
+        self.settings_seen = plain_settings
+        """What an engine said its settings are; None for those that it does not have. Until something changes
+        in it, a session shares what is seen with all others: engines say the same to each.
+        """
         self.operations = Operations(config.operations_max)
         self.brought_rows = brought_rows
         self.engine = OwnEngineSession(
@@ -104,7 +107,7 @@ class Session:
         """From now on the session is made of this."""
         self._recipe = recipe
         self.descriptions.clear()
-        self.settings_seen.clear()
+        self.settings_seen = {}
         self._on_change(self)
 
     def note_code(self) -> None:
@@ -158,6 +161,7 @@ class Sessions:
         )
         self._config = config
         self._now = now
+        self._plain_settings: dict[str, str | None] = {}
         self._sessions: dict[Key, Session] = {}
         self._ended: OrderedDict[Key, None] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
@@ -283,7 +287,16 @@ class Sessions:
         self._make_room(key)
         shown = self._shown.offer(principal, DOOR, place)
         rows = BroughtRows(self._spool, self._room, key[:3])
-        session = Session(key[-1], shown, self._dedicating, self._config, rows, self._now(), self._show)
+        session = Session(
+            key[-1],
+            shown,
+            self._dedicating,
+            self._config,
+            rows,
+            self._plain_settings,
+            self._now(),
+            self._show,
+        )
         self._sessions[key] = session
         return session
 
