@@ -19,7 +19,7 @@ from faults.matrix.victims import MissedError, Phase, histories, kept_table
 from faults.matrix.volley import held
 
 ANSWER_WITHIN_S = 120.0
-TURNS = 4
+TURNS = 10
 """How often the queries are brought into position at most: one may be too quick to be held there."""
 
 
