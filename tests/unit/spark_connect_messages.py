@@ -118,8 +118,13 @@ def step(message: Any, field: Any) -> Any:
     if field.is_repeated:
         return value.add()
     value.SetInParent()
-    if field.message_type.name == "WriteOperation":
-        value.table.table_name = "t"
+    match field.message_type.name:
+        case "WriteOperation":
+            value.table.table_name = "t"
+        case "CachedLocalRelation":
+            value.hash = "d"
+        case "ChunkedCachedLocalRelation":
+            value.dataHashes.append("d")
     return value
 
 

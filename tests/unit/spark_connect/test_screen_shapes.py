@@ -8,7 +8,7 @@ from pyspark.sql.connect import proto
 from spark_connect_messages import SESSION
 
 from bailiwick.doors.spark_connect import screen
-from bailiwick.errors import BailiwickError
+from bailiwick.errors import BailiwickError, Code
 
 
 def of_two_types(literal: Any) -> Any:
@@ -52,3 +52,20 @@ def test_a_merge_is_made_of_actions(field: str) -> None:
     getattr(merge, field).add().unresolved_star.SetInParent()
     with pytest.raises(BailiwickError, match="no action of a merge"):
         screen.execute(request.SerializeToString())
+
+
+ROWS_OF_NOTHING: dict[str, Callable[[Any], Any]] = {
+    "whole": lambda root: root.cached_local_relation.SetInParent(),
+    "in pieces": lambda root: root.chunked_cached_local_relation.SetInParent(),
+    "a schema alone": lambda root: setattr(root.chunked_cached_local_relation, "schemaHash", "f" * 64),
+    "no bytes": lambda root: setattr(root.local_relation, "data", b""),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_OF_NOTHING)
+def test_rows_that_are_mentioned_or_sent_are_some(name: str) -> None:
+    request = proto.ExecutePlanRequest(session_id=SESSION)
+    ROWS_OF_NOTHING[name](request.plan.root)
+    with pytest.raises(BailiwickError) as caught:
+        screen.execute(request.SerializeToString())
+    assert caught.value.code is Code.PARSE_ERROR

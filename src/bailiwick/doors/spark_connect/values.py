@@ -203,10 +203,12 @@ def at_most(number: int) -> Check:
 def arrow(_: Findings, data: bytes, __: Any, where: str) -> None:
     """Rows come as they are: how large compressed ones become, only the engine would find out."""
     try:
-        is_compressed = any(frame.is_compressed for frame in frames(data))
+        compressed = [frame.is_compressed for frame in frames(data)]
     except MalformedStreamError as error:
         raise BailiwickError(Code.PARSE_ERROR, f"{where} is not an Arrow stream.") from error
-    if is_compressed:
+    if not compressed:
+        raise BailiwickError(Code.PARSE_ERROR, f"{where} is not an Arrow stream: there is nothing in it.")
+    if any(compressed):
         raise _invalid(f"{where} is compressed: send rows as they are.")
 
 
@@ -219,6 +221,17 @@ def digests(found: Findings, values: Any, message: Any, where: str) -> None:
     few(found, values, message, where)
     for value in values:
         digest(found, value, message, where)
+
+
+def whole_rows(_: Findings, mentioned: proto.CachedLocalRelation, __: Any, where: str) -> None:
+    """Without a digest it would be nobody's rows, and reach the engine as it is."""
+    if not mentioned.hash:
+        raise BailiwickError(Code.PARSE_ERROR, f"{where} names no rows.")
+
+
+def rows_in_pieces(_: Findings, mentioned: proto.ChunkedCachedLocalRelation, __: Any, where: str) -> None:
+    if not mentioned.dataHashes:
+        raise BailiwickError(Code.PARSE_ERROR, f"{where} names no rows.")
 
 
 def rows_name(_: Findings, name: str, __: Any, where: str) -> None:
@@ -303,6 +316,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "arrow": arrow,
     "digest": digest,
     "digests": digests,
+    "whole_rows": whole_rows,
+    "rows_in_pieces": rows_in_pieces,
     "rows_name": rows_name,
     "struct_literal": struct_literal,
     "merge_actions": merge_actions,
