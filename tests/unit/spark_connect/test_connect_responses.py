@@ -1,6 +1,7 @@
 """The log of one operation: read again from anywhere, released, spooled, ended."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,20 @@ def log(spool: Spool) -> ResponseLog:
 
 
 async def filled(log: ResponseLog, count: int, size_bytes: int = 10) -> list[str]:
-    names = []
+    names: list[str] = []
     for number in range(count):
-        names.append(log.next_id())
-        await log.append(f"{number:>{size_bytes}}".encode())
+        await log.append(noting(names, f"{number:>{size_bytes}}".encode()))
     return names
+
+
+def noting(names: list[str], data: bytes) -> Callable[[str], bytes]:
+    """A response that does not hold its name; it goes to `names`."""
+
+    def named(name: str) -> bytes:
+        names.append(name)
+        return data
+
+    return named
 
 
 async def read(log: ResponseLog, after: str | None = None) -> list[int]:
@@ -128,6 +138,22 @@ async def test_a_reader_who_waits_is_given_a_sign(log: ResponseLog) -> None:
     assert await anext(reader) is None
 
 
+async def test_responses_that_come_at_the_same_time_have_names_of_their_own(spool: Spool) -> None:
+    log = ResponseLog(spool, LogLimits(window_bytes=0, spool_bytes_max=100_000))
+    names: list[str] = []
+    await asyncio.gather(*(log.append(noting(names, f"{number:>10}".encode())) for number in range(5)))
+    log.finish()
+    assert [await read(log, name) for name in names] == [[1, 2, 3, 4], [2, 3, 4], [3, 4], [4], []]
+    log.close()
+
+
+async def test_nothing_comes_behind_the_end(log: ResponseLog) -> None:
+    await filled(log, 2)
+    log.finish()
+    await log.append(noting([], b"late"))
+    assert await read(log) == [0, 1]
+
+
 async def test_a_result_that_outgrows_its_room_is_refused(spool: Spool) -> None:
     log = ResponseLog(spool, LogLimits(window_bytes=0, spool_bytes_max=1_000))
     with pytest.raises(BailiwickError) as refused:
@@ -138,7 +164,7 @@ async def test_a_result_that_outgrows_its_room_is_refused(spool: Spool) -> None:
 async def test_a_closed_log_takes_nothing_and_gives_nothing(log: ResponseLog, spool: Spool) -> None:
     await filled(log, 20, 500)
     log.close()
-    await log.append(b"late")
+    await log.append(noting([], b"late"))
     assert (log.memory_bytes, log.disk_bytes, spool.held_bytes) == (0, 0, 0)
     with pytest.raises(BailiwickError):
         await read(log)

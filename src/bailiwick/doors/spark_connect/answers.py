@@ -62,12 +62,15 @@ class Answers:
         await self._append(response)
 
     async def _append(self, response: Any) -> None:
-        log = self._operation.log
         response.session_id = self._session.id
         response.server_side_session_id = self._session.server_side_id
         response.operation_id = self._operation.id
-        response.response_id = log.next_id()
-        await log.append(response.SerializeToString())
+
+        def named(response_id: str) -> bytes:
+            response.response_id = response_id
+            return bytes(response.SerializeToString())
+
+        await self._operation.log.append(named)
 
 
 def local_relation(table: pa.Table) -> Any:

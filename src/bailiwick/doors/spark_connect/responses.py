@@ -4,14 +4,13 @@ Spark does not slow down for a slow client, so neither does this: what its windo
 to the spool. A client may read from any response that it has not released, as often as its wire breaks; one
 reader at a time, and a newer one takes the place of an older.
 
-It lives on one event loop, with one task appending. It knows nothing of operations: why one ended arrives as
-an error.
+It lives on one event loop. It knows nothing of operations: why one ended arrives as an error.
 """
 
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from bailiwick.doors.spark_connect.errors import cursor
@@ -80,6 +79,7 @@ class ResponseLog:
         self._error: BailiwickError | None = None
         self._broken_off_by: BailiwickError | None = None
         self._changed = asyncio.Event()
+        self._appending = asyncio.Lock()
         self._reader = 0
 
     @property
@@ -103,17 +103,21 @@ class ResponseLog:
     def is_ended(self) -> bool:
         return self._is_finished or self._is_closed or self._error is not None
 
-    def next_id(self) -> str:
-        """The name of the response that is appended next. It cannot be guessed."""
-        return self._name(self.count)
+    async def append(self, named: Callable[[str], bytes]) -> None:
+        """Keep the response that `named` makes of its name, which cannot be guessed.
 
-    async def append(self, data: bytes) -> None:
-        """Keep a response. Waits at most for the disk; after the end it is dropped."""
-        if self._is_closed or self._error is not None:
-            return
-        if self._fits(len(data)):
-            self._keep(_Entry(data, len(data)))
-            return
+        Waits at most for the disk, and for who appends meanwhile: no two have one name. After the end it is
+        dropped.
+        """
+        async with self._appending:
+            if self.is_ended:
+                return
+            data = named(self._name(self.count))
+            entry = _Entry(data, len(data)) if self._fits(len(data)) else await self._spooled(data)
+            if not self._is_gone():
+                self._keep(entry)
+
+    async def _spooled(self, data: bytes) -> _Entry:
         file = self._file_for(len(data))
         entry = _Entry(None, len(data), file, file.end)
         file.end += len(data)
@@ -121,11 +125,9 @@ class ResponseLog:
         try:
             await self._spool.run(file.file.write, entry.offset, [data])
         except OSError as error:
-            if self._is_gone():
-                return
-            raise storage_error(error) from error
-        if not self._is_gone():
-            self._keep(entry)
+            if not self._is_gone():
+                raise storage_error(error) from error
+        return entry
 
     def _fits(self, size_bytes: int) -> bool:
         memory = self._limits.memory
