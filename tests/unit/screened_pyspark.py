@@ -117,12 +117,13 @@ class Desk:
             self.others.append(self._screened(screen.add_artifacts, request))
         return proto.AddArtifactsResponse(session_id=self.session_id)
 
-    def CloneSession(self, *_: Any, **__: Any) -> Any:  # noqa: N802
-        self._screened(screen.call, "CloneSession")
+    def CloneSession(self, request: proto.CloneSessionRequest, **_: Any) -> Any:  # noqa: N802
+        self.others.append(self._screened(screen.clone_session, request))
+        return proto.CloneSessionResponse(session_id=self.session_id, new_session_id=self.session_id)
 
     def _screened(self, judge: Callable[[Any], Any], request: Any) -> Any:
         try:
-            return judge(request if isinstance(request, str) else request.SerializeToString())
+            return judge(request.SerializeToString())
         except BailiwickError as error:
             self.refusals.append(error)
             raise

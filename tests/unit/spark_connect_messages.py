@@ -28,6 +28,7 @@ JUDGES: dict[str, Callable[[bytes], Any]] = {
     "FetchErrorDetailsRequest": screen.fetch_error_details,
     "ArtifactStatusesRequest": screen.artifact_statuses,
     "AddArtifactsRequest": screen.add_artifacts,
+    "CloneSessionRequest": screen.clone_session,
 }
 Path = tuple[FieldDescriptor, ...]
 

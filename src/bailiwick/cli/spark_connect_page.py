@@ -94,7 +94,7 @@ Row = tuple[str, str, str | None]
 
 def _call_rows() -> Iterator[Row]:
     for method in _service().methods:
-        yield method.name, verdicts().pyspark[method.name], verdicts().refused_calls.get(method.name)
+        yield method.name, verdicts().pyspark[method.name], None
 
 
 def _kind_rows(name: str) -> Iterator[Row]:

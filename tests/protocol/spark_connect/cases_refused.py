@@ -312,16 +312,6 @@ def another_meaning_of_sql(spark: Any) -> Any:
 
 
 @refused(
-    NO,
-    "SparkSession.cloneSession",
-    because="a session has one owner and one engine, and is not copied",
-    since=(4, 1),
-)
-def a_cloned_session(spark: Any) -> Any:
-    return spark.cloneSession().range(1).collect()
-
-
-@refused(
     "ACCESS_DENIED",
     "DataFrame.transpose (in a view)",
     because="Spark reads the rows of a transposed frame when the view is made, and a view keeps no rows",

@@ -2,12 +2,13 @@
 
 import threading
 import time
+import uuid
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from spark_connect.case import case
+from spark_connect.case import case, since
 from spark_connect.connecting import another
 
 _WAIT_S = 60.0
@@ -229,6 +230,61 @@ def two_sessions(spark: Any) -> Any:
         ]
     finally:
         spark.catalog.dropTempView("s_mine")
+        other.stop()
+
+
+@since(4, 1)
+def a_cloned_session(spark: Any) -> Any:
+    """It begins with what there was, and goes its own way from there."""
+    origin = another()
+    try:
+        origin.conf.set("spark.sql.shuffle.partitions", "3")
+        origin.createDataFrame([(1, "x" * 2_000_000)], "n INT, t STRING").createTempView("s_kept")
+        clone = origin.cloneSession()
+        # Plain Spark copies the views no sooner than they are first asked for.
+        kept = clone.sql("SELECT n, length(t) FROM s_kept").collect()
+        origin.catalog.dropTempView("s_kept")
+        clone.conf.set("spark.sql.shuffle.partitions", "5")
+        clone.range(2).createTempView("s_own")
+        return [
+            kept,
+            clone.table("s_kept").count(),
+            origin.conf.get("spark.sql.shuffle.partitions"),
+            origin.catalog.tableExists("s_own"),
+            origin.catalog.tableExists("s_kept"),
+            clone.conf.get("spark.sql.shuffle.partitions"),
+        ]
+    finally:
+        origin.stop()
+
+
+@since(4, 1)
+def a_clone_under_a_name(spark: Any) -> Any:
+    name = str(uuid.uuid4()).upper()
+    clone = spark.cloneSession(name)
+    return [clone.session_id == name, clone.range(2).count()]
+
+
+@since(4, 1)
+def a_clone_under_a_name_that_is_taken(spark: Any) -> Any:
+    name = str(uuid.uuid4())
+    spark.cloneSession(name)
+    return spark.cloneSession(name)
+
+
+@since(4, 1)
+def a_clone_under_a_name_that_is_none(spark: Any) -> Any:
+    return spark.cloneSession("mine")
+
+
+@case
+def a_session_spelled_in_capitals(spark: Any) -> Any:
+    name = str(uuid.uuid4()).upper()
+    other = another(session_id=name)
+    try:
+        other.range(1).createTempView("s_spelled")
+        return [other.session_id == name, other.table("s_spelled").count()]
+    finally:
         other.stop()
 
 

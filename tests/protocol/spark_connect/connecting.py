@@ -10,9 +10,9 @@ def connect(address: str, token: str | None = None) -> Any:
     return _session(address, token or os.environ.get("TOKEN"))
 
 
-def another(token: str | None = None) -> Any:
+def another(token: str | None = None, session_id: str | None = None) -> Any:
     """One more session at the same address."""
-    return _session(os.environ["ADDRESS"], token or os.environ.get("TOKEN"))
+    return _session(os.environ["ADDRESS"], token or os.environ.get("TOKEN"), session_id)
 
 
 def url() -> str:
@@ -20,10 +20,11 @@ def url() -> str:
     return _url(os.environ["ADDRESS"], os.environ.get("TOKEN"))
 
 
-def _session(address: str, token: str | None) -> Any:
+def _session(address: str, token: str | None, session_id: str | None = None) -> Any:
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.remote(_url(address, token)).create()
+    url = _url(address, token) + (f";session_id={session_id}" if session_id else "")
+    return SparkSession.builder.remote(url).create()
 
 
 def _url(address: str, token: str | None) -> str:

@@ -7,6 +7,7 @@ SHOWN_BY: Mapping[str, str] = {
     "SparkSession.clearTags": "sessions: tags",
     "SparkSession.getTags": "sessions: tags",
     "SparkSession.removeTag": "sessions: tags",
+    "SparkSession.cloneSession": "sessions: a cloned session",
     "SparkSession.clearProgressHandlers": "sessions: progress is told",
     "SparkSession.registerProgressHandler": "sessions: progress is told",
     "SparkSession.removeProgressHandler": "sessions: progress is told",

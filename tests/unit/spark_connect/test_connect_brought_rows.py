@@ -316,6 +316,21 @@ async def test_the_room_is_given_back_with_the_session(door: ConnectHouse, clien
     await bring(door.client(), [in_batch(noise(MIB))])
 
 
+async def test_a_clone_keeps_the_rows_when_the_other_session_ends(door: ConnectHouse, client: Client) -> None:
+    data = stream(ROWS)
+    await bring(client, [in_batch(data), in_batch(noise(MIB))])
+    held_bytes = door.house.spool.held_bytes
+    answer = await client.call("CloneSession", proto.CloneSessionRequest)
+    clone = door.client(session_id=answer.new_session_id)
+    assert door.house.spool.held_bytes == held_bytes
+    await client.call("ReleaseSession", proto.ReleaseSessionRequest)
+    assert await kept(clone, data) == [True]
+    await clone.run(pieces_plan(data))
+    assert read(door.desk.ran[-1][0].root.local_relation.data) == ROWS
+    await clone.call("ReleaseSession", proto.ReleaseSessionRequest)
+    assert door.house.spool.held_bytes == 0
+
+
 async def test_the_same_rows_again_take_no_more_room(door: ConnectHouse, client: Client) -> None:
     for _ in range(5):
         await bring(client, [in_batch(noise(MIB), noise(MIB))])

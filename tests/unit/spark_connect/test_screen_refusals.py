@@ -59,7 +59,6 @@ CALLS: dict[str, tuple[str, Call]] = {
     "reflect": ("reflection", lambda _, df: df.select(F.reflect(F.lit("a"), F.lit("b"))).collect()),
     "java_method": ("reflection", lambda _, df: df.select(F.java_method(F.lit("a"))).collect()),
     "call_function": ("reflection", lambda _, df: df.select(F.call_function("TRY_Reflect")).collect()),
-    "cloneSession": ("clone", lambda spark, _: spark.cloneSession()),
     "addArtifacts": ("artifacts", lambda spark, _: spark.addArtifacts(__file__, pyfile=True)),
     "default of a column": (
         "column_marks",

@@ -7,7 +7,6 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.proto import base_pb2
 from spark_connect_messages import JUDGES, inside, name_of, paths, put, reaching, refused_fields
 
-from bailiwick.doors.spark_connect import screen
 from bailiwick.doors.spark_connect.rules import PACKAGE, rules_for
 from bailiwick.doors.spark_connect.values import CHECKS
 from bailiwick.doors.spark_connect.verdicts import verdicts
@@ -35,12 +34,9 @@ def kind_of(name: str) -> Any:
 
 
 def test_every_call_has_a_verdict() -> None:
-    listed = verdicts().allowed_calls | set(verdicts().refused_calls)
-    assert listed == {method.name for method in SERVICE.methods}
-    allowed = {
-        method.input_type.name for method in SERVICE.methods if method.name in verdicts().allowed_calls
-    }
-    assert set(JUDGES) == allowed
+    """It fails when a new Spark brings a call: decide, and say so in verdicts.toml."""
+    assert verdicts().calls == {method.name for method in SERVICE.methods}
+    assert set(JUDGES) == {method.input_type.name for method in SERVICE.methods}
 
 
 def test_every_field_of_every_message_that_may_be_sent_has_a_verdict() -> None:
@@ -72,7 +68,7 @@ def test_every_kind_is_named_for_people() -> None:
 def test_every_reason_and_every_check_is_used_and_known() -> None:
     used = {check for listed in verdicts().messages.values() for check in listed.checked.values()}
     assert used == set(CHECKS)
-    reasons = {*verdicts().refused_calls.values(), *(reason for _, _, reason in refused_fields())}
+    reasons = {reason for _, _, reason in refused_fields()}
     of_values = {
         "artifacts", "column_marks", "nested_catalog", "option", "reflection", "table_format", "user_type"
     }  # fmt: skip
@@ -149,15 +145,6 @@ def test_a_field_without_a_verdict_is_refused() -> None:
         assert caught.value.code is Code.NOT_SUPPORTED
     finally:
         rules.fields[number] = kept
-
-
-def test_calls_are_refused_by_name() -> None:
-    for name in verdicts().allowed_calls:
-        screen.call(name)
-    with pytest.raises(BailiwickError, match="CloneSession"):
-        screen.call("CloneSession")
-    with pytest.raises(BailiwickError, match="There is no call Nonsense"):
-        screen.call("Nonsense")
 
 
 def test_no_message_that_may_be_sent_holds_anything_of_anybody_s() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.connect import proto
 
 from bailiwick.doors.spark_connect.operations import Operation
-from bailiwick.doors.spark_connect.sessions import Session
+from bailiwick.doors.spark_connect.session import Session
 from bailiwick.errors import BailiwickError, Code
 
 _PASSED: Final = frozenset({"arrow_batch", "sql_command_result", "execution_progress", None})

@@ -68,10 +68,12 @@ class Room:
             del self.bytes_held[user], self.pieces_held[user]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Piece:
     file: SpoolFile
     size_bytes: int
+    session_count: int = 1
+    """How many sessions keep it."""
 
     def read(self) -> bytes:
         """Blocks."""
@@ -92,6 +94,15 @@ class BroughtRows:
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._pieces
+
+    def shared(self) -> "BroughtRows":
+        """The same for another session of the user. They are kept once, until neither keeps them any more."""
+        other = BroughtRows(self._spool, self._room, self._user)
+        for piece in self._pieces.values():
+            piece.session_count += 1
+        other._pieces.update(self._pieces)
+        other._forgotten.update(self._forgotten)
+        return other
 
     def begin(self, digest: str, size_bytes: int) -> "Arriving":
         """Make room for a piece that will have that many bytes. RESOURCE_EXHAUSTED if there is none."""
@@ -161,7 +172,9 @@ class BroughtRows:
 
     def _forget(self, digest: str) -> None:
         piece = self._pieces.pop(digest)
-        self.give_back(piece.file, piece.size_bytes)
+        piece.session_count -= 1
+        if piece.session_count == 0:
+            self.give_back(piece.file, piece.size_bytes)
         self._forgotten[digest] = piece.size_bytes
         if len(self._forgotten) > FORGOTTEN_REMEMBERED_MAX:
             self._forgotten.popitem(last=False)

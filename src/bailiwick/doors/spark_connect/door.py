@@ -23,7 +23,8 @@ from bailiwick.doors.spark_connect.operations import Operation, interrupted
 from bailiwick.doors.spark_connect.own_tables import put_own_rows
 from bailiwick.doors.spark_connect.responses import LogLimits, ResponseLog
 from bailiwick.doors.spark_connect.screen import ScreenedAnalysis, ScreenedPlan
-from bailiwick.doors.spark_connect.sessions import DOOR, Session, Sessions
+from bailiwick.doors.spark_connect.session import Session
+from bailiwick.doors.spark_connect.sessions import DOOR, Sessions
 from bailiwick.doors.spark_connect.settings import Settings
 from bailiwick.doors.spark_connect.shared_session import Place
 from bailiwick.doors.spark_connect.statements import Statements
@@ -110,6 +111,9 @@ class SparkConnectDoor:
     def session(self, caller: Caller, session_id: str, observed: str | None) -> Session:
         return self.sessions.find(caller.principal, session_id, observed or "", caller.place)
 
+    def clone(self, caller: Caller, session: Session, session_id: str) -> Session:
+        return self.sessions.clone(session, caller.principal, session_id, caller.place)
+
     async def screened_plan(self, caller: Caller, request: bytes) -> ScreenedPlan:
         """The plan, if it may pass. One that may not is put on record as a statement that was turned away."""
         try:
@@ -193,10 +197,10 @@ class SparkConnectDoor:
     def release(self, session: Session, request: Any) -> None:
         """ReleaseExecute. What is gone already is fine."""
         if request.HasField("release_all"):
-            session.operations.forget(request.operation_id.lower())
+            session.operations.forget(request.operation_id)
             return
         try:
-            operation = session.operations.find(request.operation_id.lower())
+            operation = session.operations.find(request.operation_id)
         except BailiwickError:
             return
         operation.log.release(request.release_until.response_id)
@@ -211,7 +215,7 @@ class SparkConnectDoor:
             case kinds.INTERRUPT_TYPE_TAG:
                 chosen = [each for each in running if request.operation_tag in each.tags]
             case kinds.INTERRUPT_TYPE_OPERATION_ID:
-                chosen = [each for each in running if each.id == request.operation_id.lower()]
+                chosen = [each for each in running if each.id == request.operation_id]
             case _:
                 raise BailiwickError(Code.INVALID_ARGUMENTS, "The call does not say what to interrupt.")
         for operation in chosen:

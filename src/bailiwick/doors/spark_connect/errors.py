@@ -92,11 +92,14 @@ _CLASSES: Final[Mapping[Code, tuple[str, ...]]] = {
 }
 """By which classes a client chooses its exception, where Spark has not said any. Else: SparkException."""
 
+_CLONING: Final = "INVALID_CLONE_SESSION_REQUEST"
+
 _PYTHON: Final = ("org.apache.spark.api.python.PythonException", *_RUNTIME)
 
 _CLASSES_OF_CONDITIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "INVALID_HANDLE": _SQL,
     "INVALID_CURSOR": _SQL,
+    _CLONING: _SQL,
     "SQL_CONF_NOT_FOUND": (
         "org.apache.spark.SparkNoSuchElementException",
         "java.util.NoSuchElementException",
@@ -207,11 +210,10 @@ def details_of(what: Told) -> Any:
     return response
 
 
-def of_condition(condition: str, message: str, **details: str) -> BailiwickError:
+def of_condition(condition: str, message: str, *, sqlstate: str = "HY000", **details: str) -> BailiwickError:
     """An error of the wire itself, under a condition that clients of Spark know, such as INVALID_HANDLE."""
-    return BailiwickError(
-        Code.INVALID_ARGUMENTS, message, sqlstate="HY000", details={CONDITION: condition, **details}
-    )
+    details = {CONDITION: condition, **details}
+    return BailiwickError(Code.INVALID_ARGUMENTS, message, sqlstate=sqlstate, details=details)
 
 
 def operation_not_found(operation_id: str) -> BailiwickError:
@@ -232,6 +234,11 @@ def session_closed(session_id: str) -> BailiwickError:
 
 def session_changed(session_id: str, because: str) -> BailiwickError:
     return _handle("SESSION_CHANGED", session_id, f"{because} Make a new session.")
+
+
+def not_cloned(kind: str, session_id: str, because: str) -> BailiwickError:
+    message = f"The session cannot be cloned as {session_id}: {because}"
+    return of_condition(f"{_CLONING}.{kind}", message, sqlstate="42K04", targetSessionId=session_id)
 
 
 def cursor(kind: str, message: str) -> BailiwickError:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bailiwick.doors.spark_connect.recipe import Recipe
-from bailiwick.doors.spark_connect.sessions import Session, Sessions
+from bailiwick.doors.spark_connect.session import Session
+from bailiwick.doors.spark_connect.sessions import Sessions
 from bailiwick.doors.spark_connect.shared_session import Place
 from bailiwick.engines.description import Kind
 from bailiwick.errors import BailiwickError

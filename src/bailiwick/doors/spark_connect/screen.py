@@ -133,15 +133,6 @@ class ScreenedAnalysis:
         return bounded(f"{self.kind}: {self.contents.tree}", TEXT_LENGTH_MAX)
 
 
-def call(name: str) -> None:
-    """Return if clients may call this RPC. Raises NOT_SUPPORTED."""
-    if name not in verdicts().allowed_calls:
-        reason = verdicts().refused_calls.get(name)
-        if reason is None:
-            raise BailiwickError(Code.NOT_SUPPORTED, f"There is no call {bounded(name, 80)} here.")
-        raise verdicts().refusal(name, reason)
-
-
 def execute(request: bytes, bounds: Bounds = BOUNDS, *, may_run_code: bool = False) -> ScreenedPlan:
     """Raises NOT_SUPPORTED, PARSE_ERROR, INVALID_ARGUMENTS or RESOURCE_EXHAUSTED, as all of these do."""
     message = parse(proto.ExecutePlanRequest, request, bounds)
@@ -158,8 +149,8 @@ def execute(request: bytes, bounds: Bounds = BOUNDS, *, may_run_code: bool = Fal
         plan=message.plan,
         kind=_kind(message.plan, contents),
         contents=contents,
-        session_id=message.session_id.lower(),
-        operation_id=message.operation_id.lower() or None,
+        session_id=message.session_id,
+        operation_id=message.operation_id or None,
         observed_session_id=message.client_observed_server_side_session_id or None,
         tags=tuple(dict.fromkeys(message.tags)),
         reattachable=any(each.reattach_options.reattachable for each in options),
@@ -183,7 +174,7 @@ def analyse(request: bytes, bounds: Bounds = BOUNDS, *, may_run_code: bool = Fal
         request=message,
         kind=str(kind),
         contents=found.contents(),
-        session_id=message.session_id.lower(),
+        session_id=message.session_id,
         observed_session_id=message.client_observed_server_side_session_id or None,
         client_type=bounded(message.client_type, TEXT_LENGTH_MAX),
     )
@@ -225,6 +216,10 @@ def add_artifacts(request: bytes, bounds: Bounds = BOUNDS) -> proto.AddArtifacts
     return _plain(proto.AddArtifactsRequest, request, bounds, "session_id")
 
 
+def clone_session(request: bytes, bounds: Bounds = BOUNDS) -> proto.CloneSessionRequest:
+    return _plain(proto.CloneSessionRequest, request, bounds, "session_id")
+
+
 def local_relation(rows: proto.LocalRelation, bounds: Bounds = BOUNDS) -> None:
     """Rows that were sent ahead of a plan, as if they stood in it."""
     walk(rows, Findings(), bounds)
@@ -233,7 +228,7 @@ def local_relation(rows: proto.LocalRelation, bounds: Bounds = BOUNDS) -> None:
 def prepare() -> None:
     """Lay the rules over all messages now rather than when the first client comes."""
     for method in proto.base_pb2.DESCRIPTOR.services_by_name["SparkConnectService"].methods:
-        if method.name in verdicts().allowed_calls:
+        if method.name in verdicts().calls:
             rules_for(method.input_type)
 
 

@@ -5,6 +5,7 @@ Failures are told as Spark's own server tells them (`errors.py`).
 """
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
@@ -27,7 +28,7 @@ from bailiwick.doors.spark_connect.door import Caller, SparkConnectDoor
 from bailiwick.doors.spark_connect.errors import abort_arguments, told
 from bailiwick.doors.spark_connect.operations import Operation
 from bailiwick.doors.spark_connect.receiving import Receiving
-from bailiwick.doors.spark_connect.sessions import Session
+from bailiwick.doors.spark_connect.session import Session
 from bailiwick.doors.spark_connect.values import ROWS_NAME
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import Authenticator
@@ -104,7 +105,7 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
     async def _reattach(self, call: Call, request: bytes) -> None:
         message = screen.reattach(request)
         session = self._known(call, message)
-        operation = self._door.reattached(session, message.operation_id.lower())
+        operation = self._door.reattached(session, message.operation_id)
         after = message.last_response_id if message.HasField("last_response_id") else None
         await self._send(call, session, operation, after)
 
@@ -151,7 +152,7 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
     async def _release_session(self, call: Call, request: bytes) -> bytes:
         message = screen.release_session(request)
         server_side_id = await self._door.sessions.release(
-            call.caller.principal, message.session_id.lower(), allow_reconnect=message.allow_reconnect
+            call.caller.principal, message.session_id, allow_reconnect=message.allow_reconnect
         )
         response = proto.ReleaseSessionResponse(session_id=message.session_id)
         response.server_side_session_id = server_side_id
@@ -179,7 +180,7 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
             while (request := await _next(requests)) is not None:
                 message = await self._door.screened_artifacts(request)
                 session = call.session or self._found(call, message)
-                if message.session_id.lower() != session.id:
+                if message.session_id != session.id:
                     raise BailiwickError(Code.INVALID_ARGUMENTS, "The artifacts are for different sessions.")
                 receiving = receiving or Receiving(session.brought_rows)
                 await receiving.take(message)
@@ -190,18 +191,23 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
             if receiving is not None:
                 receiving.close()
 
-    async def _clone(self, _call: Call, _request: bytes) -> bytes:
-        screen.call("CloneSession")
-        raise BailiwickError(Code.NOT_SUPPORTED, "Sessions cannot be cloned.")
+    async def _clone(self, call: Call, request: bytes) -> bytes:
+        message = screen.clone_session(request)
+        session = self._found(call, message)
+        clone = self._door.clone(call.caller, session, message.new_session_id or str(uuid.uuid4()))
+        response = proto.CloneSessionResponse(
+            new_session_id=clone.id, new_server_side_session_id=clone.server_side_id
+        )
+        return _signed(response, session)
 
     def _found(self, call: Call, message: Any) -> Session:
         observed = message.client_observed_server_side_session_id
-        return call.enter(self._door.session(call.caller, message.session_id.lower(), observed))
+        return call.enter(self._door.session(call.caller, message.session_id, observed))
 
     def _known(self, call: Call, message: Any) -> Session:
         observed = message.client_observed_server_side_session_id
         sessions = self._door.sessions
-        return call.enter(sessions.known(call.caller.principal, message.session_id.lower(), observed))
+        return call.enter(sessions.known(call.caller.principal, message.session_id, observed))
 
     async def _caller(self, context: Context) -> Caller:
         scheme, credential = authorization(context, CREDENTIAL_HEADERS)

@@ -1,4 +1,4 @@
-"""Clients' sessions: whose they are, what they are made of, and when they end.
+"""Clients' sessions: whose they are, and when they end.
 
 A client names its session itself, and the name counts for nothing but within one principal: the same name
 said by somebody else is another session. Every call proves anew who calls. What a client is told as the
@@ -9,7 +9,6 @@ that the gateway does not know is told so, and never goes on with another one th
 """
 
 import asyncio
-import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -19,12 +18,10 @@ from typing import Any, TypeVar
 from bailiwick.clock import Clock, monotonic
 from bailiwick.doors.spark_connect.brought_rows import BroughtRows, Room
 from bailiwick.doors.spark_connect.config import SparkConnectConfig
-from bailiwick.doors.spark_connect.engine_session import Dedicated, Dedicating, OwnEngineSession
-from bailiwick.doors.spark_connect.errors import Told, details_of, session_changed, session_closed
-from bailiwick.doors.spark_connect.operations import Operations
-from bailiwick.doors.spark_connect.recipe import Recipe
+from bailiwick.doors.spark_connect.engine_session import Dedicated, Dedicating
+from bailiwick.doors.spark_connect.errors import not_cloned, session_changed, session_closed
+from bailiwick.doors.spark_connect.session import TIME_ZONE, Session
 from bailiwick.doors.spark_connect.shared_session import Place
-from bailiwick.engines.description import Description
 from bailiwick.engines.engine import EngineLost
 from bailiwick.errors import USER_CODE, BailiwickError, Code
 from bailiwick.fleet.placement import Placement
@@ -33,14 +30,11 @@ from bailiwick.fleet.schedule import ANYWHERE, Work
 from bailiwick.identity.abilities import may_run_code
 from bailiwick.identity.principal import Principal
 from bailiwick.queries import failures
-from bailiwick.queries.client_sessions import ClientSession, ClientSessions
+from bailiwick.queries.client_sessions import ClientSessions
 from bailiwick.queries.spark_life import RETRY_PAUSE_S
 from bailiwick.results.spool import Spool
-from bailiwick.telemetry.logs import logger
 
 DOOR = "spark_connect"
-TIME_ZONE = "spark.sql.session.timeZone"
-ERRORS_KEPT_MAX = 100
 ENDED_REMEMBERED_MAX = 10_000
 SWEEP_EVERY_S = 5.0
 TRIES = 3
@@ -51,89 +45,7 @@ Key = tuple[str, str, str | None, str]
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Place)
-_log = logger(__name__)
 _NO_ROOM = frozenset({"sessions", "sessions_per_user"})
-
-
-class Session:
-    """One client's session. What it is made of is its recipe; what runs in it, its operations."""
-
-    def __init__(
-        self,
-        session_id: str,
-        shown: ClientSession,
-        dedicating: Dedicating,
-        config: SparkConnectConfig,
-        brought_rows: BroughtRows,
-        plain_settings: dict[str, str | None],
-        now: float,
-        on_change: "Callable[[Session], None]",
-    ) -> None:
-        self._on_change = on_change
-        self.id = session_id
-        self.server_side_id = str(uuid.uuid4())
-        self.shown = shown
-        self._recipe = Recipe()
-        self.descriptions: OrderedDict[Any, Description] = OrderedDict()
-        """What texts are that were sent in it, as long as nothing changes. See `texts.py`."""
-        self.settings_seen = plain_settings
-        """What an engine said its settings are; None for those that it does not have. Until something changes
-        in it, a session shares what is seen with all others: engines say the same to each.
-        """
-        self.operations = Operations(config.operations_max)
-        self.brought_rows = brought_rows
-        self.engine = OwnEngineSession(
-            session_id, dedicating, lambda: self.recipe, self.forget_view, brought_rows.put_into
-        )
-        self.last_used_at = now
-        self.in_use = 0
-        """Calls that are being answered."""
-        self._errors: OrderedDict[str, Any] = OrderedDict()
-
-    @property
-    def is_busy(self) -> bool:
-        return self.in_use > 0 or self.operations.is_busy
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is, so far, as any other that was just begun."""
-        return not self.engine.is_open and self.recipe.is_empty and self.recipe.lost is None
-
-    @property
-    def recipe(self) -> Recipe:
-        return self._recipe
-
-    def change(self, recipe: Recipe) -> None:
-        """From now on the session is made of this."""
-        self._recipe = recipe
-        self.descriptions.clear()
-        self.settings_seen = {}
-        self._on_change(self)
-
-    def note_code(self) -> None:
-        """Something with code of its client's is to run in it: from now on it lives where that may."""
-        if not self.recipe.has_code:
-            self.change(self.recipe.with_code())
-
-    def forget_view(self, name: str) -> None:
-        self.change(self.recipe.without_view(name))
-
-    def keep_error(self, told: Told) -> str:
-        """Remember it for the call by which the client asks for its details; gives the name to ask by."""
-        error_id = str(uuid.uuid4())
-        self._errors[error_id] = details_of(told)
-        if len(self._errors) > ERRORS_KEPT_MAX:
-            self._errors.popitem(last=False)
-        return error_id
-
-    def error_details(self, error_id: str) -> Any | None:
-        """Once, as Spark has it."""
-        return self._errors.pop(error_id, None)
-
-    async def end(self) -> None:
-        await self.operations.close()
-        self.brought_rows.close()
-        await self.engine.give_back()
 
 
 class Sessions:
@@ -190,6 +102,26 @@ class Sessions:
             raise session_changed(session_id, "The gateway does not know this session, or not any more.")
         session.last_used_at = self._now()
         return session
+
+    def clone(self, session: Session, principal: Principal, session_id: str, place: str) -> Session:
+        """Another session of the principal's, which begins as `session` is now."""
+        key = _key(principal, session_id)
+        if key in self._sessions:
+            raise not_cloned("TARGET_SESSION_ID_ALREADY_EXISTS", session_id, "there is one of that name.")
+        if key in self._ended:
+            raise not_cloned("TARGET_SESSION_ID_ALREADY_CLOSED", session_id, "one of that name was closed.")
+        if session.recipe.lost is not None:
+            raise BailiwickError(
+                Code.RESOURCE_EXHAUSTED,
+                f"The session cannot be cloned: it has {session.recipe.lost}.",
+                retryable=False,
+                details={"reason": "limit", "limit": "recipe"},
+            )
+        clone = self._make(key, principal, place, session.brought_rows)
+        self._touch(key, clone, principal, place)
+        if not session.recipe.is_empty:
+            clone.change(session.recipe)
+        return clone
 
     async def release(self, principal: Principal, session_id: str, *, allow_reconnect: bool) -> str:
         """End it, and give what the server called it. One that has ended or never was is fine."""
@@ -284,15 +216,18 @@ class Sessions:
             raise session_closed(key[-1])
         if observed:
             raise session_changed(key[-1], "The gateway does not know this session, or not any more.")
+        return self._make(key, principal, place)
+
+    def _make(self, key: Key, principal: Principal, place: str, rows: BroughtRows | None = None) -> Session:
+        """A new session, with the same `rows`, if another has brought some for it."""
         self._make_room(key)
         shown = self._shown.offer(principal, DOOR, place)
-        rows = BroughtRows(self._spool, self._room, key[:3])
         session = Session(
             key[-1],
             shown,
             self._dedicating,
             self._config,
-            rows,
+            BroughtRows(self._spool, self._room, key[:3]) if rows is None else rows.shared(),
             self._plain_settings,
             self._now(),
             self._show,

@@ -10,7 +10,8 @@ from pyspark.sql.connect import proto
 
 from bailiwick.doors.spark_connect import configs
 from bailiwick.doors.spark_connect.engine_session import settings
-from bailiwick.doors.spark_connect.sessions import Session, Sessions
+from bailiwick.doors.spark_connect.session import Session
+from bailiwick.doors.spark_connect.sessions import Sessions
 from bailiwick.doors.spark_connect.shared_session import Place
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.principal import Principal

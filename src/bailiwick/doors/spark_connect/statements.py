@@ -24,7 +24,8 @@ from bailiwick.doors.spark_connect.screen import (
     PlanKind,
     ScreenedPlan,
 )
-from bailiwick.doors.spark_connect.sessions import DOOR, TIME_ZONE, Session, Sessions
+from bailiwick.doors.spark_connect.session import TIME_ZONE, Session
+from bailiwick.doors.spark_connect.sessions import DOOR, Sessions
 from bailiwick.doors.spark_connect.settings import Settings
 from bailiwick.doors.spark_connect.texts import Texts
 from bailiwick.engines.description import Description, Kind

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from bailiwick.doors.spark_connect.sessions import Session, Sessions
+from bailiwick.doors.spark_connect.session import Session
+from bailiwick.doors.spark_connect.sessions import Sessions
 from bailiwick.doors.spark_connect.shared_session import Place
 from bailiwick.engines.description import Description, Kind
 from bailiwick.errors import BailiwickError, Code

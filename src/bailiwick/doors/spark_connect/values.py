@@ -13,6 +13,7 @@ from uuid import UUID
 from pyspark.sql.connect import proto
 from pyspark.util import PythonEvalType
 
+from bailiwick.doors.spark_connect.errors import not_cloned
 from bailiwick.doors.spark_connect.findings import Findings, TableRead, ViewMade
 from bailiwick.doors.spark_connect.unpacking import too_much
 from bailiwick.doors.spark_connect.verdicts import verdicts
@@ -43,19 +44,27 @@ _EVAL_TYPES: Final = frozenset(
 )
 
 
+def _is_uuid(text: str) -> bool:
+    """Spark, too, takes nothing else for sessions and operations."""
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
 def _invalid(sentence: str, condition: str | None = None) -> BailiwickError:
     details = {"condition": condition} if condition else {}
     return BailiwickError(Code.INVALID_ARGUMENTS, sentence, details=details)
 
 
 def identifier(_: Findings, value: str, __: Any, where: str) -> None:
-    """Spark, too, takes nothing but UUIDs for sessions and operations."""
-    try:
-        is_canonical = str(UUID(value)) == value.lower()
-    except ValueError:
-        is_canonical = False
-    if not is_canonical:
+    if not _is_uuid(value):
         raise _invalid(f"{where} must be a UUID.", "INVALID_HANDLE.FORMAT")
+
+
+def new_identifier(_: Findings, value: str, __: Any, ___: str) -> None:
+    if not _is_uuid(value):
+        raise not_cloned("TARGET_SESSION_ID_FORMAT", bounded(value, 80), "it must be a UUID.")
 
 
 def short(_: Findings, value: str, __: Any, where: str) -> None:
@@ -289,6 +298,7 @@ def _check_json(text: str, where: str) -> None:
 
 CHECKS: Final[Mapping[str, Check]] = {
     "identifier": identifier,
+    "new_identifier": new_identifier,
     "short": short,
     "shorts": shorts,
     "few": few,

@@ -53,8 +53,8 @@ class OptionVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    allowed_calls: frozenset[str]
-    refused_calls: Mapping[str, str]
+    calls: frozenset[str]
+    """Those that are answered. A client that calls anything else is told that there is no such call."""
     reasons: Mapping[str, Reason]
     messages: Mapping[str, MessageVerdicts]
     """By name, without `spark.connect.`."""
@@ -63,7 +63,7 @@ class Verdicts:
     """What PySpark calls it, by call or by `Message.field`."""
 
     def refusal(self, what: str, reason: str, *, detail: str = "") -> BailiwickError:
-        """The error for `what`, a call or `Message.field`; `detail` says which of several it was."""
+        """The error for `what`, a `Message.field`; `detail` says which of several it was."""
         why = self.reasons[reason]
         called = self.pyspark.get(what, "—")
         known_as = f" ({called})" if called != "—" else ""
@@ -82,11 +82,8 @@ def verdicts() -> Verdicts:
 def _read(table: Mapping[str, Any]) -> Verdicts:
     reasons = {name: Reason(each["because"], each["instead"]) for name, each in table["reasons"].items()}
     messages = {name: _message(name, each, reasons) for name, each in table["messages"].items()}
-    calls = table["calls"]
-    _refuse_twice("calls", calls["allowed"], calls["refused"])
     return Verdicts(
-        allowed_calls=frozenset(calls["allowed"]),
-        refused_calls=calls["refused"],
+        calls=frozenset(table["calls"]["allowed"]),
         reasons=reasons,
         messages=messages,
         options=_options(table["options"]),
