@@ -29,8 +29,8 @@ from bailiwick.testing.policy_tables import tables
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SEED = 77
-EXAMPLES_SELECTED = 100
-QUERIES_SELECTED = 40
+EXAMPLES_SELECTED = 60
+QUERIES_SELECTED = 24
 QUERIES_WHOLE = 600
 WORKERS = 3
 TPCH = sorted((Path(__file__).parent / "tpch").glob("q*.sql"))

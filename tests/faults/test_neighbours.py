@@ -130,6 +130,7 @@ def _wait_for_more(answered: list[int]) -> None:
     )
 
 
+@pytest.mark.full
 def test_a_query_that_ends_its_engine_for_lack_of_memory_fails_alone(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -104,8 +104,8 @@ class Cell:
 STRIKES = tuple(Strike(house, fault) for house, faults in FAULTS.items() for fault in faults)
 CELLS = tuple(Cell(strike, phase) for strike in STRIKES for phase in Phase)
 
-IN_EVERY_RUN = frozenset(Strike(Kind.FLEET, fault) for fault in (ENGINE_KILLED, NETWORK_CUT))
-"""Both in one house, whose other engine answers while the one that was hit comes back."""
+IN_EVERY_RUN = frozenset({Strike(Kind.FLEET, ENGINE_KILLED)})
+"""In a house whose other engine answers while the one that was hit comes back."""
 
 
 def may_end(cell: Cell) -> set[str]:

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from spark_connect.case import case, since
-from spark_connect.connecting import another
+from spark_connect.connecting import another, kept
 
 _WAIT_S = 60.0
 _POLL_S = 0.05
@@ -240,14 +240,14 @@ def a_cloned_session(spark: Any) -> Any:
     try:
         origin.conf.set("spark.sql.shuffle.partitions", "3")
         origin.createDataFrame([(1, "x" * 2_000_000)], "n INT, t STRING").createTempView("s_kept")
-        clone = origin.cloneSession()
+        clone = kept(origin.cloneSession())
         # Plain Spark copies the views no sooner than they are first asked for.
-        kept = clone.sql("SELECT n, length(t) FROM s_kept").collect()
+        seen = clone.sql("SELECT n, length(t) FROM s_kept").collect()
         origin.catalog.dropTempView("s_kept")
         clone.conf.set("spark.sql.shuffle.partitions", "5")
         clone.range(2).createTempView("s_own")
         return [
-            kept,
+            seen,
             clone.table("s_kept").count(),
             origin.conf.get("spark.sql.shuffle.partitions"),
             origin.catalog.tableExists("s_own"),
@@ -261,20 +261,20 @@ def a_cloned_session(spark: Any) -> Any:
 @since(4, 1)
 def a_clone_under_a_name(spark: Any) -> Any:
     name = str(uuid.uuid4()).upper()
-    clone = spark.cloneSession(name)
+    clone = kept(spark.cloneSession(name))
     return [clone.session_id == name, clone.range(2).count()]
 
 
 @since(4, 1)
 def a_clone_under_a_name_that_is_taken(spark: Any) -> Any:
     name = str(uuid.uuid4())
-    spark.cloneSession(name)
-    return spark.cloneSession(name)
+    kept(spark.cloneSession(name))
+    return kept(spark.cloneSession(name))
 
 
 @since(4, 1)
 def a_clone_under_a_name_that_is_none(spark: Any) -> Any:
-    return spark.cloneSession("mine")
+    return kept(spark.cloneSession("mine"))
 
 
 @case

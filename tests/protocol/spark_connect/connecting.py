@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+_KEPT: list[Any] = []
+
 
 def connect(address: str, token: str | None = None) -> Any:
     """A session of its own. Without a token that of the environment is taken, if there is one."""
@@ -24,7 +26,17 @@ def _session(address: str, token: str | None, session_id: str | None = None) -> 
     from pyspark.sql import SparkSession
 
     url = _url(address, token) + (f";session_id={session_id}" if session_id else "")
-    return SparkSession.builder.remote(url).create()
+    return kept(SparkSession.builder.remote(url).create())
+
+
+def kept(session: Any) -> Any:
+    """The same, for as long as the process lives.
+
+    A session that is collected waits for a pool of threads that all sessions share, and if one of these
+    threads happens to collect it, they wait for each other for good.
+    """
+    _KEPT.append(session)
+    return session
 
 
 def _url(address: str, token: str | None) -> str:
