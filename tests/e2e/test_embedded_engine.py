@@ -10,7 +10,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,6 +23,7 @@ from bailiwick.errors import BailiwickError, Code
 from bailiwick.ids import new_operation_id
 from bailiwick.names import TableName
 from bailiwick.testing.engine import CREDENTIAL, RunningEngine, run, running_engine
+from bailiwick.testing.processes import is_running
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -188,14 +188,16 @@ async def test_a_gateway_that_is_killed_takes_its_engine_with_it(tmp_path: Path)
     gateway = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
     try:
         assert gateway.stdout is not None
-        engine = psutil.Process(int(await asyncio.to_thread(gateway.stdout.readline)))
+        engine = int(await asyncio.to_thread(gateway.stdout.readline))
         gateway.kill()
-        await until(lambda: not engine.is_running() or engine.status() == psutil.STATUS_ZOMBIE, 5)
+        try:
+            await until(lambda: not is_running(engine), 5)
+        finally:
+            if is_running(engine):
+                os.kill(engine, signal.SIGKILL)
     finally:
         gateway.kill()
         await asyncio.to_thread(gateway.communicate)
-    with suppress(psutil.NoSuchProcess):
-        os.kill(engine.pid, signal.SIGKILL)
 
 
 async def test_a_second_start_reads_its_classes_from_the_archive(running: RunningEngine) -> None:

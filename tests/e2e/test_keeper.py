@@ -12,6 +12,7 @@ import pytest
 from bailiwick.testing.asking import rows, value, wait_until
 from bailiwick.testing.gateway import RunningGateway, running_gateway
 from bailiwick.testing.keepers import KeptEngine, admitting, new_token_file
+from bailiwick.testing.processes import is_running
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
@@ -103,7 +104,7 @@ def test_the_engine_listens_on_loopback_only(house: House) -> None:
 def test_a_killed_keeper_leaves_no_engine_and_a_new_one_brings_another(house: House) -> None:
     engine = house.engine.engine_pid
     os.kill(house.engine.pid, signal.SIGKILL)
-    wait_until("gone", lambda: not _is_alive(engine), 30)
+    wait_until("gone", lambda: not is_running(engine), 30)
     house.engine.mend()
     house.engine.wait_joined()
     wait_until("used again", lambda: value(house.gateway, "SELECT count(*) FROM lake.kept.t") == 1000, 90)
@@ -112,17 +113,10 @@ def test_a_killed_keeper_leaves_no_engine_and_a_new_one_brings_another(house: Ho
 def test_a_stopped_keeper_drains_leaves_and_says_so(house: House) -> None:
     engine = house.engine.engine_pid
     os.kill(house.engine.pid, signal.SIGTERM)
-    wait_until("gone", lambda: not _is_alive(engine), 60)
+    wait_until("gone", lambda: not is_running(engine), 60)
     wait_until("left", lambda: house.health() == "gone", 30)
 
 
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         return int(bound.getsockname()[1])
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False

@@ -15,7 +15,7 @@ from bailiwick.testing.policy_house import House
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
 SEED = 20260801
-SELECTED = 60
+SELECTED = 90
 WHOLE = 4000
 WITH_ROWS_SHARE_MIN = 0.55
 FAILED_SHARE_MAX = 0.01

@@ -8,6 +8,7 @@ import pytest
 
 from bailiwick.testing.asking import wait_until
 from bailiwick.testing.daemon import Daemon, NotStartedError
+from bailiwick.testing.processes import is_running
 
 # Starts a child in its own process group, tells its id, and waits.
 PARENT = """
@@ -32,10 +33,6 @@ def test_what_a_daemon_started_ends_with_it_also_when_it_was_killed(tmp_path: Pa
     assert psutil.pid_exists(child)
     daemon.end()
     wait_until("the child gone", lambda: not is_running(child))
-
-
-def is_running(pid: int) -> bool:
-    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
 
 
 def test_a_daemon_that_ends_before_it_is_up_tells_what_it_printed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
+from bailiwick.testing.processes import java_below
 
 READY = re.compile(r"^ready grpc=(?P<grpc>\S+) http=(?P<http>\S+)$", re.MULTILINE)
 READY_S = 240.0
@@ -52,10 +52,7 @@ class RunningGateway:
     @property
     def engine_pid(self) -> int:
         """The Java that runs Spark now, another one after a restart. LookupError while there is none."""
-        for child in psutil.Process(self.pid).children(recursive=True):
-            if child.name() == "java" and child.status() != psutil.STATUS_ZOMBIE:
-                return int(child.pid)
-        raise LookupError("the gateway has no engine now")
+        return java_below(self.pid)
 
     @property
     def admin_password(self) -> str:

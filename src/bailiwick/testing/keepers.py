@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from bailiwick.testing.daemon import Daemon
 from bailiwick.testing.gateway import SHORT_LIVED, clean_environment, command
+from bailiwick.testing.processes import java_below
 
 READY = r"^ready node=\S+ engine=(\S+)$"
 
@@ -82,10 +81,7 @@ class KeptEngine:
     @property
     def engine_pid(self) -> int:
         """The Java that runs Spark now. LookupError while there is none."""
-        for child in psutil.Process(self.pid).children(recursive=True):
-            if child.name() == "java" and child.status() != psutil.STATUS_ZOMBIE:
-                return int(child.pid)
-        raise LookupError(f"{self.node_id} has no engine now")
+        return java_below(self.pid)
 
     @property
     def _keeper(self) -> Daemon:

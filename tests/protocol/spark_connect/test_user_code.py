@@ -16,6 +16,7 @@ from guide_pages import blocks
 from bailiwick.testing.asking import rows, wait_until
 from bailiwick.testing.gateway import RunningGateway, running_gateway
 from bailiwick.testing.keepers import KeptEngine, new_token_file
+from bailiwick.testing.processes import is_running
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
@@ -75,13 +76,11 @@ class House:
 
     def workers(self) -> list[int]:
         """Processes that run code now."""
-        below = psutil.Process(self.lab.engine_pid).children(recursive=True)
-        # The first one, a child of Java's, only starts the others.
-        return [
-            child.pid
-            for child in below
-            if child.ppid() != self.lab.engine_pid and child.status() != psutil.STATUS_ZOMBIE
-        ]
+        engine = psutil.Process(self.lab.engine_pid)
+        # A child of Java's only starts the others.
+        starting = {child.pid for child in engine.children()}
+        below = {child.pid for child in engine.children(recursive=True)}
+        return [pid for pid in below - starting if is_running(pid)]
 
     def lose_lab(self) -> None:
         """Its engine ends; the keeper starts another."""
