@@ -154,6 +154,16 @@ async def test_counts_of_what_spark_read_are_left_out(door: ConnectHouse) -> Non
     assert not any(response.HasField("metrics") for response in responses)
 
 
+async def test_progress_that_tells_nothing_is_left_out(door: ConnectHouse) -> None:
+    nothing, some = proto.ExecutePlanResponse(), proto.ExecutePlanResponse()
+    nothing.execution_progress.SetInParent()
+    some.execution_progress.stages.add(num_tasks=4)
+    door.desk.answers = [[nothing, some, rows_response(), nothing]]
+    responses = await door.client().run(table_plan())
+    assert kinds(responses) == ["execution_progress", "arrow_batch", "result_complete"]
+    assert len(responses[0].execution_progress.stages) == 1
+
+
 async def test_a_query_text_is_answered_with_itself_and_runs_nothing(door: ConnectHouse) -> None:
     responses = await door.client().run(sql_plan("SELECT 1"))
     assert kinds(responses) == ["sql_command_result", "result_complete"]

@@ -37,6 +37,8 @@ class Answers:
             raise BailiwickError(Code.NOT_SUPPORTED, f"Spark answered with {kind}, which is not supported.")
         response.ClearField("metrics")
         if kind == "execution_progress":
+            if not response.execution_progress.stages:
+                return  # It tells nothing, and clients answer each response with a call.
             for stage in response.execution_progress.stages:
                 stage.input_bytes_read = 0
         if kind is None and not response.HasField("schema") and not response.observed_metrics:
