@@ -31,8 +31,8 @@ def spark_connect_page() -> str:
 The gateway looks at every part of every request before an engine sees any of it. What is *allowed* here is
 handed on: the guard inside the engine still judges functions and tables, and
 [policies](../guides/policies.md) decide who may read or change what. What is *refused* ends in
-`NOT_SUPPORTED`, with the reason below. The list is closed: a message or a field that is not in it, of this
-Spark or of a later one, is refused too.
+`NOT_SUPPORTED`, with the reason below. The list is closed: a call, a message or a field that is not in it,
+of this Spark or of a later one, is refused too.
 
 ## Calls
 

@@ -83,15 +83,17 @@ def test_what_is_no_call_is_let_go(door: Door, sent: bytes) -> None:
 
 
 def test_calls_that_there_are_not_are_told_so(peace: Unharmed, bob: RawConnect) -> None:
-    for service, method in (
-        (SERVICE, "Nothing"),
-        (SERVICE, "executePlan"),
-        ("spark.connect.Nothing", "ExecutePlan"),
-        ("", ""),
-        (f"{SERVICE}/..", "ExecutePlan"),
+    unknown = "BAILIWICK_NOT_SUPPORTED"
+    for service, method, condition in (
+        (SERVICE, "Nothing", unknown),
+        (SERVICE, "executePlan", unknown),
+        (SERVICE, "x" * 4_000, unknown),
+        (f"{SERVICE}/..", "ExecutePlan", unknown),
+        ("spark.connect.Nothing", "ExecutePlan", ""),
+        ("", "", ""),
     ):
         end = bob.send(method, b"", service)
-        assert end.status is grpc.StatusCode.UNIMPLEMENTED
+        assert (end.status, end.condition) == (grpc.StatusCode.UNIMPLEMENTED, condition)
         peace.check_words(end)
 
 

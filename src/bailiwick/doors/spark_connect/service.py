@@ -8,6 +8,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -33,8 +34,10 @@ from bailiwick.doors.spark_connect.values import ROWS_NAME
 from bailiwick.errors import BailiwickError, Code
 from bailiwick.identity.authenticator import Authenticator
 from bailiwick.telemetry.logs import logger
+from bailiwick.telemetry.scrub import bounded
 
 SERVICE: Final = "spark.connect.SparkConnectService"
+_PREFIX: Final = f"/{SERVICE}/"
 CREDENTIAL_HEADERS: Final = (AUTHORIZATION, "authentication")
 """The second is what some JVM clients call it."""
 
@@ -71,7 +74,7 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._authenticator = authenticator
         unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
         self._handlers = {
-            f"/{SERVICE}/{name}": make(self._answered(behaviour), None, None)
+            f"{_PREFIX}{name}": make(self._answered(behaviour), None, None)
             for name, make, behaviour in (
                 ("ExecutePlan", stream, self._execute),
                 ("ReattachExecute", stream, self._reattach),
@@ -88,7 +91,12 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
         }
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        return self._handlers.get(handler_call_details.method)
+        method = handler_call_details.method
+        if method in self._handlers or not method.startswith(_PREFIX):
+            return self._handlers.get(method)
+        # On the wire the other kinds of calls are streams that end early.
+        unknown = partial(_unknown, bounded(method.removeprefix(_PREFIX), 80))
+        return grpc.stream_stream_rpc_method_handler(self._answered(unknown), None, None)
 
     async def drain(self, timeout_s: float) -> None:
         """See `SparkConnectDoor.drain`. Calls are answered meanwhile."""
@@ -237,6 +245,12 @@ class SparkConnectService(grpc.GenericRpcHandler):  # type: ignore[misc]
                     call.leave()
 
         return handle
+
+
+async def _unknown(name: str, _call: Call, _requests: Requests) -> None:
+    raise BailiwickError(
+        Code.NOT_SUPPORTED, f"The call {name} is not one of Spark Connect 4.1. Use PySpark 4.0 or 4.1."
+    )
 
 
 async def _next(requests: Requests) -> bytes | None:

@@ -54,7 +54,7 @@ class OptionVerdicts:
 @dataclass(frozen=True, slots=True)
 class Verdicts:
     calls: frozenset[str]
-    """Those that are answered. A client that calls anything else is told that there is no such call."""
+    """Those that are answered. Anything else is refused by `service.py`."""
     reasons: Mapping[str, Reason]
     messages: Mapping[str, MessageVerdicts]
     """By name, without `spark.connect.`."""
