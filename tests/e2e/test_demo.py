@@ -1,8 +1,10 @@
 """The demo, as a person runs it: once on an empty directory, then again on the lake that it made."""
 
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -192,6 +194,28 @@ def test_the_policy_of_the_first_run_holds_in_the_second_for_whatever_is_asked(s
     assert dict(second.rows_of("ana", sql)) == {"EU": whole["EU"]}
     assert dict(second.rows_of("audrey", sql)) == whole
     assert len(second.rows("SHOW POLICIES ON TABLE lake.shop.customers")) == len(RULES)
+
+
+def test_pyspark_connects_as_it_says_and_is_governed(second: Demo) -> None:
+    connect = second.output.read_text().partition("Connect ──")[2]
+    said = re.search(
+        r"^PySpark .*?\n(export .*?)\n(import os\n.*?)\nShell", connect, re.MULTILINE | re.DOTALL
+    )
+    assert said is not None, connect
+    export, code = said.groups()
+    script = f"set -e\n{export}\n{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    client = subprocess.run(
+        ["bash", "-c", script],
+        env=clean_environment({}),
+        capture_output=True,
+        text=True,
+        timeout=READY_S,
+        check=False,
+    )
+    assert client.returncode == 0, client.stderr[-4000:]
+    shown = re.findall(r"^\| *(\w+)\| *(\d+)\|$", client.stdout, re.MULTILINE)
+    whole = dict(second.rows("SELECT region, count(*) FROM shop.customers GROUP BY region"))
+    assert shown == [("EU", str(whole["EU"]))]
 
 
 def test_interrupting_it_ends_everything_it_started(second: Demo) -> None:

@@ -82,6 +82,7 @@ def print_how_to_connect(
 ) -> None:
     """`password` is the file that holds the admin's, `others` those of the other people."""
     host, _, port = grpc_address.rpartition(":")
+    somebody = _name(others[0])
     adbc = f'''from pathlib import Path
 from adbc_driver_flightsql import dbapi
 
@@ -91,20 +92,32 @@ with dbapi.connect("grpc://{host}:{port}", credentials, autocommit=True) as conn
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM shop.customers LIMIT 10")
         print(cursor.fetch_arrow_table())'''  # noqa: S608 - a text to read
-    shell = f'''BAILIWICK_PASSWORD=$(cat {password}) \\
-  {Path(sys.argv[0])} query --host {host} --port {port} --user admin -e "SHOW TABLES IN shop"'''
+    asks = f"BAILIWICK_PASSWORD=$(cat {password}) \\\n  {Path(sys.argv[0])}"
+    where = f"--host {host} --port {port}"
+    shell = f'{asks} query {where} --user admin -e "SHOW TABLES IN shop"'
+    token = f"export BAILIWICK_TOKEN=$({asks} token create {where} --for {somebody} --ttl 8h)"
+    # With a token, PySpark sends plaintext only to a host that is spelled so.
+    pyspark = f"""import os
+from pyspark.sql import SparkSession
+
+url = f"sc://localhost:{port}/;token={{os.environ['BAILIWICK_TOKEN']}}"
+spark = SparkSession.builder.remote(url).getOrCreate()
+spark.table("shop.customers").groupBy("region").count().show()"""
     jdbc = f"jdbc:arrow-flight-sql://{host}:{port}?useEncryption=false&user=admin&password=…"
     console.print()
     console.print(Rule("Connect", align="left", style="green"))
     console.print("[bold]Python[/bold] (ADBC, pandas, polars)")
     print_code(console, adbc, "python")
+    console.print(f"[bold]PySpark[/bold] (4.0 and 4.1 as they are; here as {escape(somebody)})")
+    print_code(console, token, "bash")
+    print_code(console, pyspark, "python")
     console.print("[bold]Shell[/bold]")
     print_code(console, shell, "bash")
     console.print(f"[bold]JDBC[/bold] (DBeaver and others; the password is in {escape(str(password))})")
     console.print(f"  {escape(jdbc)}", soft_wrap=True)
     console.print("[bold]As somebody else[/bold] (user and password)")
     for path in others:
-        console.print(f"  {path.name.removesuffix('-password')}, {escape(str(path))}", soft_wrap=True)
+        console.print(f"  {_name(path)}, {escape(str(path))}", soft_wrap=True)
     console.print("[bold]Health and metrics[/bold]")
     console.print(f"  http://{http_address}/readyz, http://{http_address}/metrics", soft_wrap=True)
 
@@ -112,6 +125,10 @@ with dbapi.connect("grpc://{host}:{port}", credentials, autocommit=True) as conn
 def print_code(console: Console, code: str, language: str) -> None:
     """In colours, and never cut or broken by us: one may want to copy it."""
     console.print(Syntax("", language, background_color="default").highlight(code), end="", soft_wrap=True)
+
+
+def _name(password: Path) -> str:
+    return password.name.removesuffix("-password")
 
 
 def _counted(rows: int) -> str:
