@@ -43,6 +43,11 @@ class Cluster:
     workers: list[Daemon] = field(default_factory=list)
 
     @property
+    def blocks(self) -> Path:
+        """Where executors keep what they shuffle and spill."""
+        return self.directory / "blocks"
+
+    @property
     def executor_pids(self) -> list[int]:
         """The executors that run now, those of workers that died included as long as they live."""
         return [pid for worker in self.workers for pid in _executors_of_group(worker.pid)]
@@ -99,6 +104,7 @@ class Cluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_HOME": str(jars.parent),
+            "SPARK_LOCAL_DIRS": str(self.blocks),
         }
         return Daemon.start(self.directory, name, [*java, *arguments], environment)
 

@@ -5,10 +5,12 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.scheduler.JobFailed;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
@@ -17,21 +19,29 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.scheduler.TaskInfo;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Takes from this Java's disk what stages have shuffled that came to no end.
+ * Takes from the disks what queries have shuffled and Spark leaves there.
  *
- * <p>Spark removes the files of a query when it ends, except of stages that failed or were cancelled. Of those it knows
+ * <p>Spark removes the files of a query when it ends, except of exchanges that its plan does not show, as ORDER BY with
+ * LIMIT makes one: those stay until Java collects what stood for them. Of stages that failed or were cancelled it knows
  * nothing more once their killed tasks have written their last, and what such a task was just writing it never finds
- * again. Executors elsewhere look after their own disks.
+ * again. That last part is for this Java's disk alone: executors elsewhere look after their own.
  */
 public final class Leftovers extends SparkListener {
   /** More than Spark needs from when a task begins until it says so. */
   private static final long TOLD_WITHIN_MS = 5_000;
 
+  private static final int ENDED_REMEMBERED = 1_000;
+
   private static final long NEVER = Long.MAX_VALUE;
 
+  private final Map<Integer, String> queryOfStage = new HashMap<>();
+  private final Map<String, Set<Integer>> shufflesOfQuery = new HashMap<>();
+  private final Set<String> endedQueries = Newest.set(ENDED_REMEMBERED);
   private final Map<Integer, Collection<Object>> stagesOfJob = new HashMap<>();
   private final Map<Integer, Integer> shuffleOfBroken = new HashMap<>();
   private final Set<Integer> abandoned = new HashSet<>();
@@ -48,15 +58,44 @@ public final class Leftovers extends SparkListener {
 
   @Override
   public void onStageSubmitted(SparkListenerStageSubmitted submitted) {
+    int stage = submitted.stageInfo().stageId();
     // It is tried again.
-    shuffleOfBroken.remove(submitted.stageInfo().stageId());
+    shuffleOfBroken.remove(stage);
+    Properties properties = submitted.properties();
+    // Of queries inside queries, the outermost.
+    String query = properties == null ? null : properties.getProperty(SQLExecution.EXECUTION_ROOT_ID_KEY());
+    if (query != null) {
+      queryOfStage.put(stage, query);
+    }
   }
 
   @Override
   public void onStageCompleted(SparkListenerStageCompleted completed) {
     StageInfo stage = completed.stageInfo();
-    if (stage.failureReason().isDefined() && stage.shuffleDepId().isDefined()) {
-      shuffleOfBroken.put(stage.stageId(), (Integer) stage.shuffleDepId().get());
+    String query = queryOfStage.remove(stage.stageId());
+    if (stage.shuffleDepId().isEmpty()) {
+      return;
+    }
+    Integer shuffle = (Integer) stage.shuffleDepId().get();
+    if (stage.failureReason().isDefined()) {
+      shuffleOfBroken.put(stage.stageId(), shuffle);
+    } else if (endedQueries.contains(query)) {
+      // It was cancelled, and this stage came to its end before it was told.
+      removeFiles(shuffle);
+    } else if (query != null) {
+      shufflesOfQuery.computeIfAbsent(query, unused -> new HashSet<>()).add(shuffle);
+    }
+  }
+
+  @Override
+  public void onOtherEvent(SparkListenerEvent event) {
+    if (event instanceof SparkListenerSQLExecutionEnd) {
+      String query = Long.toString(((SparkListenerSQLExecutionEnd) event).executionId());
+      endedQueries.add(query);
+      Set<Integer> shuffles = shufflesOfQuery.remove(query);
+      if (shuffles != null) {
+        shuffles.forEach(Leftovers::removeFiles);
+      }
     }
   }
 
@@ -102,9 +141,14 @@ public final class Leftovers extends SparkListener {
     if (!runningOfStage.containsKey(stage) && abandoned.remove(stage)) {
       Integer shuffle = shuffleOfBroken.remove(stage);
       if (shuffle != null) {
-        SparkEnv.get().shuffleManager().unregisterShuffle(shuffle);
+        removeFiles(shuffle);
       }
     }
+  }
+
+  /** Of what has none any more, too. Should a query still want them, Spark computes them again. */
+  private static void removeFiles(int shuffle) {
+    SparkEnv.get().blockManager().master().removeShuffle(shuffle, false);
   }
 
   /** Files do not tell whose they are. One that is older than all tasks that run is nobody's. */

@@ -4,8 +4,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.SparkContext;
 import scala.jdk.javaapi.CollectionConverters;
@@ -103,11 +101,6 @@ record Operation(
   }
 
   private static Set<String> remembered() {
-    return Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
-      @Override
-      protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
-        return size() > REMEMBERED_MAX;
-      }
-    }));
+    return Collections.synchronizedSet(Newest.set(REMEMBERED_MAX));
   }
 }

@@ -1,9 +1,6 @@
 package io.bailiwick;
 
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import org.apache.spark.SparkContext;
@@ -22,14 +19,7 @@ public final class StrayJobs extends SparkListener {
   private static final int REMEMBERED_MAX = 1000;
   private static final String REASON = "its operation was interrupted";
 
-  private final Set<String> interrupted =
-      Collections.newSetFromMap(
-          new LinkedHashMap<>() {
-            @Override
-            protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
-              return size() > REMEMBERED_MAX;
-            }
-          });
+  private final Set<String> interrupted = Newest.set(REMEMBERED_MAX);
 
   /** Spark tells all events to a listener from one thread, in their order. */
   @Override

@@ -3,7 +3,6 @@ package io.bailiwick;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.spark.executor.TaskMetrics;
@@ -25,8 +24,8 @@ public final class Tasks extends SparkListener {
   private static final long UNKNOWN = -1;
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  private static final Map<Integer, String> QUERY_OF_STAGE = newest(STAGES_MAX);
-  private static final Map<Long, Task> TASKS = newest(TASKS_MAX);
+  private static final Map<Integer, String> QUERY_OF_STAGE = Newest.map(STAGES_MAX);
+  private static final Map<Long, Task> TASKS = Newest.map(TASKS_MAX);
 
   private record Counts(long inputRows, long outputRows, long bytes, long spilledBytes) {
     static final Counts NONE = new Counts(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN);
@@ -99,14 +98,5 @@ public final class Tasks extends SparkListener {
       }
     }
     return tasks.toString();
-  }
-
-  private static <K, V> Map<K, V> newest(int max) {
-    return new LinkedHashMap<>() {
-      @Override
-      protected boolean removeEldestEntry(Map.Entry<K, V> eldest) {
-        return size() > max;
-      }
-    };
   }
 }
