@@ -35,6 +35,7 @@ public final class Leftovers extends SparkListener {
   /** More than Spark needs from when a task begins until it says so. */
   private static final long TOLD_WITHIN_MS = 5_000;
 
+  /** Far more than may have ended since the last stage of one of them was told to stop. */
   private static final int ENDED_REMEMBERED = 1_000;
 
   private static final long NEVER = Long.MAX_VALUE;
